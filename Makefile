@@ -1,0 +1,39 @@
+# Everything runs in .venv with the versions of constraints.txt; Python 3.11+ and make suffice.
+PYTHON ?= python3
+PRESET ?= fast
+BIN := .venv/bin
+
+.PHONY: help demo test check bench paper clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: .venv/installed  ## map a crop in a real scene from 100 labels (PRESET=paper: full schedule)
+	$(BIN)/thonecls demo --preset $(PRESET)
+
+test: .venv/installed check  ## checks, then the whole test suite
+	$(BIN)/python -m pytest -n 2
+
+check: .venv/installed  ## formatting, lint, types, import layers, doctests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest --quiet --doctest-modules src
+
+bench: .venv/installed  ## speed of a training step and of scoring, as a table
+	$(BIN)/python benchmarks/speed.py
+
+paper: .venv/installed  ## the paper's schedule on Indian Pines: README's table, docs' figure (hours)
+	$(BIN)/python benchmarks/indian_pines.py --target 2
+	$(BIN)/python benchmarks/indian_pines.py --target 11
+	$(BIN)/python benchmarks/indian_pines.py --target 2 --loss variational
+	$(BIN)/python benchmarks/render.py
+
+clean:  ## remove the environment and caches
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis

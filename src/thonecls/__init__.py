@@ -1,0 +1,24 @@
+"""Map one class in hyperspectral imagery from about a hundred positive pixels."""
+
+from importlib.metadata import version
+
+from thonecls.estimator import THOneCls
+from thonecls.metrics import Scores, evaluate
+from thonecls.model import Model
+from thonecls.scene import Scene, as_scene
+from thonecls.train import FAST, PAPER, TrainConfig, fit
+
+__version__ = version("thonecls")
+
+__all__ = [
+    "FAST",
+    "PAPER",
+    "Model",
+    "Scene",
+    "Scores",
+    "THOneCls",
+    "TrainConfig",
+    "as_scene",
+    "evaluate",
+    "fit",
+]

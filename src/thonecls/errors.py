@@ -1,0 +1,29 @@
+"""The errors that thonecls raises on purpose: each says the rule, the value and the next step."""
+
+
+class ThoneclsError(Exception):
+    """Anything a user can mend; the command line prints it without a traceback."""
+
+
+class SceneError(ThoneclsError, ValueError):
+    """A cube that cannot be used: its shape, its values, its bands."""
+
+
+class LabelError(ThoneclsError, ValueError):
+    """Labels that do not fit the scene, or are too few to learn from."""
+
+
+class ConfigError(ThoneclsError, ValueError):
+    """A setting outside its range."""
+
+
+class ModelError(ThoneclsError, ValueError):
+    """A model file that is damaged, of another version, or for other bands."""
+
+
+class FileError(ThoneclsError, ValueError):
+    """A file that is missing, unreadable or of an unknown form."""
+
+
+class TrainingError(ThoneclsError, RuntimeError):
+    """Training that cannot go on, such as a loss that is no longer finite."""

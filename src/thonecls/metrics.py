@@ -1,0 +1,63 @@
+"""How good a map is, where the truth is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import precision_recall_fscore_support, roc_auc_score
+
+from thonecls.errors import LabelError
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores against the truth, in percent; `pixels` tested, of which `positives` are true."""
+
+    precision: float
+    recall: float
+    f1: float
+    auc: float
+    pixels: int
+    positives: int
+
+
+def evaluate(
+    probability: NDArray[Any],
+    truth: NDArray[np.bool_],
+    test: NDArray[np.bool_] | None = None,
+    *,
+    threshold: float = 0.5,
+) -> Scores:
+    """Precision, recall, F1 and ROC AUC over the tested pixels.
+
+    probability, truth, test: (H, W). A pixel is mapped where its probability is strictly above
+    the threshold. Leave training positives out of `test`. Empty denominators give 0, and AUC is
+    NaN where only one class is tested.
+
+    >>> p, t = np.array([[0.9, 0.8, 0.1, 0.5]]), np.array([[True, False, False, True]])
+    >>> s = evaluate(p, t)
+    >>> s.precision, s.recall, s.f1, s.auc
+    (50.0, 50.0, 50.0, 75.0)
+    """
+    if probability.shape != truth.shape or (test is not None and test.shape != truth.shape):
+        raise LabelError(f"the map has shape {probability.shape}, its truth {truth.shape}")
+    where = np.isfinite(probability) if test is None else test & np.isfinite(probability)
+    scores, wanted = probability[where], truth[where].astype(bool)
+    if wanted.size == 0:
+        raise LabelError("no pixel is left to test on: check the truth's labelled pixels")
+    precision, recall, f1, _ = precision_recall_fscore_support(
+        wanted, scores > threshold, average="binary", zero_division=0
+    )
+    both = bool(wanted.any() and not wanted.all())
+    auc = float(roc_auc_score(wanted, scores)) if both else float("nan")
+    return Scores(
+        100 * float(precision),
+        100 * float(recall),
+        100 * float(f1),
+        100 * auc,
+        int(wanted.size),
+        int(wanted.sum()),
+    )

@@ -1,0 +1,164 @@
+"""Pictures a person wants to see: the scene with its labels, the map, and how training went."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from thonecls.files import write_atomically
+from thonecls.scene import Scene
+
+# Okabe-Ito colours: told apart also without seeing red and green.
+CLASS, HIT, FALSE, MISSED = "#0072b2", "#009e73", "#d55e00", "#f0e442"
+QUIET, NODATA = "#f4f4f4", "#bbbbbb"
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What is known of a scene: (H, W) masks of the class, and of the pixels that are tested."""
+
+    of_class: NDArray[np.bool_]
+    tested: NDArray[np.bool_]
+
+
+def draw_overview(
+    path: Path,
+    scene: Scene,
+    positives: NDArray[np.bool_] | None,
+    probability: NDArray[np.float32],
+    *,
+    title: str,
+    threshold: float = 0.5,
+    rgb: tuple[int, int, int] | None = None,
+    truth: Truth | None = None,
+) -> None:
+    """Save a PNG: false-colour scene with labels, probability and map; errors if truth is known."""
+    panels = 3 if truth is None else 5
+    rows, columns = scene.shape
+    tall = 3.1 * float(np.clip(rows / columns, 0.3, 2.5))
+    figure = Figure(figsize=(3.1 * panels, tall + 1.15), layout="constrained")
+    figure.suptitle(title, fontsize=12)
+    axes = iter(figure.subplots(1, panels))
+    _draw_scene(next(axes), scene, positives, rgb)
+    mapped = probability > threshold
+    if truth is not None:
+        _draw_classes(
+            next(axes),
+            np.where(truth.of_class, 1, np.where(truth.tested, 0, 2)),
+            [(QUIET, "other"), (CLASS, "class"), (NODATA, "not labelled")],
+            "Ground truth",
+        )
+    axis = next(axes)
+    image = axis.imshow(probability, vmin=0, vmax=1, cmap="viridis", interpolation="nearest")
+    axis.set_title("Probability", fontsize=10)
+    figure.colorbar(image, ax=axis, location="bottom", shrink=0.9, pad=0.02, aspect=30)
+    kind = np.where(scene.valid, mapped, 2)
+    _draw_classes(next(axes), kind, [(QUIET, "other"), (CLASS, "class"), (NODATA, "nodata")], "Map")
+    if truth is not None:
+        kind = np.select([mapped & truth.of_class, mapped, truth.of_class], [1, 2, 3], 0)
+        _draw_classes(
+            next(axes),
+            np.where(truth.tested, kind, 4),
+            [
+                (QUIET, "right: other"),
+                (HIT, "right: class"),
+                (FALSE, "false alarm"),
+                (MISSED, "missed"),
+                (NODATA, "not tested"),
+            ],
+            "Errors",
+        )
+    _save(figure, path)
+
+
+def draw_curves(path: Path, history: dict[str, list[float]], *, title: str) -> None:
+    """Save a PNG of the training history: losses, consistency and gradient norm by epoch."""
+    figure = Figure(figsize=(12, 3.4), layout="constrained")
+    figure.suptitle(title, fontsize=12)
+    panels: list[tuple[str, list[tuple[str, str]]]] = [
+        ("Loss", [("loss", "total"), ("positive", "positive"), ("unlabeled", "unlabeled")]),
+        ("Consistency with the teacher", [("consistency", "")]),
+        ("Gradient norm before clipping", [("gradient_norm", "")]),
+    ]
+    for axis, (name, lines) in zip(figure.subplots(1, 3), panels, strict=True):
+        for (key, label), colour in zip(lines, (CLASS, HIT, FALSE), strict=False):
+            epochs = range(1, len(history[key]) + 1)
+            axis.plot(epochs, history[key], label=label, color=colour, linewidth=1.6)
+        axis.set_title(name, fontsize=10)
+        axis.set_xlabel("epoch")
+        axis.grid(alpha=0.3)
+        if len(lines) > 1:
+            axis.legend(fontsize=8)
+    _save(figure, path)
+
+
+def false_colour(scene: Scene, rgb: tuple[int, int, int] | None = None) -> NDArray[np.float32]:
+    """Three bands as (H, W, 3) in 0..1, each stretched from its 2nd to its 98th percentile."""
+    last = scene.bands - 1
+    chosen = rgb or (last * 3 // 4, last // 2, last // 4)
+    image = np.ones((*scene.shape, 3), dtype=np.float32)
+    for i, band in enumerate(chosen):
+        low, high = np.percentile(scene.cube[band][scene.valid], (2, 98))
+        image[..., i] = np.clip((scene.cube[band] - low) / max(float(high - low), 1e-12), 0, 1)
+    image[~scene.valid] = 1
+    return image
+
+
+def _draw_scene(
+    axis: Axes,
+    scene: Scene,
+    positives: NDArray[np.bool_] | None,
+    rgb: tuple[int, int, int] | None,
+) -> None:
+    axis.imshow(false_colour(scene, rgb), interpolation="nearest")
+    name = "Scene in false colour"
+    if positives is not None:
+        rows, columns = np.nonzero(positives)
+        axis.scatter(columns, rows, s=9, c=MISSED, edgecolors="black", linewidths=0.4)
+        name += f", {len(rows)} labels"
+    axis.set_title(name, fontsize=10)
+    axis.set_axis_off()
+
+
+def _draw_classes(
+    axis: Axes, kinds: NDArray[Any], legend: list[tuple[str, str]], name: str
+) -> None:
+    """A map of small whole numbers, each with its colour and name from the legend."""
+    palette = np.array([_rgb(colour) for colour, _ in legend], dtype=np.uint8)
+    axis.imshow(palette[kinds.astype(np.int64)], interpolation="nearest")
+    axis.set_title(name, fontsize=10)
+    axis.set_xticks([])
+    axis.set_yticks([])
+    present = set(np.unique(kinds).tolist())
+    axis.legend(
+        handles=[
+            Patch(facecolor=colour, edgecolor="#888888", label=label)
+            for i, (colour, label) in enumerate(legend)
+            if i in present
+        ],
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.01),
+        ncols=2,
+        fontsize=8,
+        frameon=False,
+        handlelength=1.2,
+        columnspacing=1.0,
+    )
+
+
+def _rgb(colour: str) -> tuple[int, int, int]:
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+
+
+def _save(figure: Figure, path: Path) -> None:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=130)
+    write_atomically(path, buffer.getvalue())

@@ -1,0 +1,145 @@
+"""Scenes: a hyperspectral cube with its valid pixels, as frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thonecls.errors import SceneError
+
+FloatArray = NDArray[np.float32]
+BoolArray = NDArray[np.bool_]
+Bands = Literal["first", "last"]
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """A cube of C bands over H×W pixels.
+
+    cube: (C, H, W) float32, finite wherever `valid`; valid: (H, W) bool, False on nodata.
+    Build one with `as_scene`, which checks these rules.
+    """
+
+    cube: FloatArray
+    valid: BoolArray
+    wavelengths: tuple[float, ...] | None = None
+
+    @property
+    def bands(self) -> int:
+        return self.cube.shape[0]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.cube.shape[1], self.cube.shape[2]
+
+
+@dataclass(frozen=True, eq=False)
+class BandStatistics:
+    """Mean and population standard deviation of each band: (C,) float32 each."""
+
+    mean: FloatArray
+    std: FloatArray
+
+
+def as_scene(
+    cube: Scene | NDArray[Any], *, bands: Bands = "first", valid: BoolArray | None = None
+) -> Scene:
+    """A checked `Scene` from an array; a `Scene` passes through.
+
+    cube: (C, H, W), or (H, W, C) with bands="last". NaN or infinite values are refused
+    unless `valid` (H, W) marks their pixels as nodata.
+
+    >>> as_scene(np.arange(24.0).reshape(2, 3, 4), bands="last").shape
+    (2, 3)
+    """
+    if isinstance(cube, Scene):
+        return cube
+    array = np.asarray(cube)
+    if array.ndim != 3:
+        raise SceneError(
+            f"a cube has three axes, bands × rows × columns; got shape {array.shape}: "
+            "stack the bands into one 3-D array"
+        )
+    if array.dtype == object or not (
+        np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)
+    ):
+        raise SceneError(f"a cube holds real numbers; got {array.dtype}: convert it to float32")
+    if bands == "last":
+        array = np.moveaxis(array, 2, 0)
+    if array.shape[0] < 2:
+        raise SceneError(
+            f"a cube needs at least 2 bands; got {array.shape[0]} in shape {array.shape}: "
+            "check which axis holds the bands"
+        )
+    if 0 in array.shape:
+        raise SceneError(f"a cube needs at least one pixel; got shape {array.shape}")
+    with np.errstate(over="ignore"):  # what overflows becomes infinite and is refused below
+        array = np.ascontiguousarray(array, dtype=np.float32)
+    finite = np.isfinite(array).all(axis=0)
+    if valid is None:
+        valid = np.ones(array.shape[1:], dtype=bool)
+        if not finite.all():
+            raise SceneError(
+                f"the cube holds NaN or infinite values in {int((~finite).sum())} of "
+                f"{finite.size} pixels: repair them, or mark them as nodata (valid=...)"
+            )
+    elif valid.shape != array.shape[1:]:
+        raise SceneError(f"valid has shape {valid.shape}, the scene {array.shape[1:]}")
+    valid = np.asarray(valid, dtype=bool) & finite
+    if not valid.any():
+        raise SceneError("the scene has no valid pixel: check its nodata value")
+    return Scene(array, valid)
+
+
+def find_band_axis(
+    shape: tuple[int, ...],
+    *,
+    mask: tuple[int, int] | None = None,
+    pairs: tuple[int, int] | None = None,
+    bands: int | None = None,
+) -> Bands | None:
+    """Which end of a 3-D shape holds the bands, by what else is known; None if that is unclear.
+
+    mask: the H×W of a label mask; pairs: the largest row and column labelled; bands: their number.
+
+    >>> find_band_axis((145, 145, 200), mask=(145, 145)), find_band_axis((200, 9, 8), mask=(9, 8))
+    ('last', 'first')
+    """
+    fits: list[Bands] = []
+    for axis, count, size in (("first", shape[0], shape[1:]), ("last", shape[-1], shape[:2])):
+        if (
+            (mask is None or size == mask)
+            and (pairs is None or (pairs[0] < size[0] and pairs[1] < size[1]))
+            and (bands is None or count == bands)
+        ):
+            fits.append("first" if axis == "first" else "last")
+    return fits[0] if len(fits) == 1 else None
+
+
+def band_statistics(scene: Scene) -> BandStatistics:
+    """Mean and std (ddof 0) of each band over the valid pixels, summed in float64."""
+    pixels = scene.cube[:, scene.valid]
+    mean = pixels.mean(axis=1, dtype=np.float64)
+    std = pixels.std(axis=1, dtype=np.float64, mean=mean[:, None])
+    return BandStatistics(mean.astype(np.float32), std.astype(np.float32))
+
+
+def standardize(scene: Scene, statistics: BandStatistics) -> FloatArray:
+    """The z-scored cube, (C, H, W) float32; nodata and constant bands become 0.
+
+    >>> scene = as_scene(np.stack([np.full((2, 2), 7.0), np.array([[0, 1], [0, 1.0]])]))
+    >>> standardize(scene, band_statistics(scene))[:, 0].tolist()
+    [[0.0, 0.0], [-1.0, 1.0]]
+    """
+    # A band whose spread is only rounding noise is constant, and must not be blown up.
+    noise = 1e-6 * np.maximum(np.abs(statistics.mean), np.float32(1e-30))
+    constant = statistics.std <= noise
+    scale = np.where(constant, 0, 1 / np.where(constant, 1, statistics.std))
+    cube = scene.cube - statistics.mean[:, None, None]
+    cube *= scale.astype(np.float32)[:, None, None]
+    cube[:, ~scene.valid] = 0
+    return cube

@@ -1,0 +1,42 @@
+"""Shared fixtures: small scenes that train in a second or two."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import settings
+
+from thonecls.datasets import Dataset, synthetic
+from thonecls.train import TrainConfig
+
+torch.set_num_threads(1)  # small arrays: more threads only wait for each other
+settings.register_profile("thonecls", deadline=None, max_examples=50, derandomize=True)
+settings.load_profile("thonecls")
+
+TINY = TrainConfig(
+    epochs=2, batches=3, unlabeled=60, width=0.25, rate=1e-3, rate_decay=1.0, device="cpu"
+)
+
+
+@pytest.fixture(scope="session")
+def tiny() -> TrainConfig:
+    return TINY
+
+
+@pytest.fixture(scope="session")
+def field_scene() -> Dataset:
+    return synthetic(height=21, width=18, bands=6, seed=3)
+
+
+@pytest.fixture
+def generator() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def few_positives(field_scene: Dataset) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+    """A mask of 12 labelled pixels of class 1."""
+    mask = np.zeros(field_scene.scene.shape, dtype=bool)
+    mask.flat[np.flatnonzero(field_scene.truth == 1)[::5][:12]] = True
+    return mask

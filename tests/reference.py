@@ -1,0 +1,65 @@
+"""Algorithm 1 of the paper, written plainly: whole-scene logits, dense masks, no shortcuts.
+
+Slow on purpose. The package's training step must agree with it.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from thonecls.net import FreeOCNet
+from thonecls.train import TrainConfig
+
+
+def dense_objective(
+    student: FreeOCNet, teacher: FreeOCNet, cube: Tensor, batch: tuple[Tensor, Tensor], c: TrainConfig
+) -> tuple[Tensor, Tensor]:
+    """The total loss and its consistency part, from masks over the whole scene."""
+    masks = []
+    for pixels in batch:
+        mask = torch.zeros(cube.shape[1] * cube.shape[2], dtype=cube.dtype)
+        mask[pixels] = 1
+        masks.append(mask.view(cube.shape[1:]))
+    positive, unlabeled = masks
+    student_p = torch.sigmoid(student(cube))
+    with torch.no_grad():
+        teacher_p = torch.sigmoid(teacher(cube))
+    s = 1 - (student_p * unlabeled).sum() / unlabeled.sum()
+    loss = -(torch.log(student_p) * positive).sum() / positive.sum()
+    for i in range(1, c.order + 1):
+        loss = loss - s**i / i
+    kl = torch.zeros_like(student_p)
+    for a, b in ((student_p, teacher_p), (1 - student_p, 1 - teacher_p)):
+        kl = kl + a * torch.log(a / b) + b * torch.log(b / a)
+    consistency = (kl * (positive + unlabeled)).sum() / (positive.sum() + unlabeled.sum())
+    return loss + c.beta * consistency, consistency
+
+
+class PlainTrainer:
+    """SGD with momentum, clipping, a rate that falls by epoch, and the EMA, spelled out."""
+
+    def __init__(self, student: FreeOCNet, teacher: FreeOCNet, config: TrainConfig) -> None:
+        self.student, self.teacher, self.config = student, teacher, config
+        self.velocity = [torch.zeros_like(p) for p in student.parameters()]
+
+    def step(self, cube: Tensor, batch: tuple[Tensor, Tensor], epoch: int) -> float:
+        c = self.config
+        loss, _ = dense_objective(self.student, self.teacher, cube, batch, c)
+        gradients = torch.autograd.grad(loss, list(self.student.parameters()))
+        norm = torch.sqrt(sum((g**2).sum() for g in gradients))  # type: ignore[arg-type]
+        rate = c.rate * c.rate_decay**epoch
+        alpha = min(1 - 1 / (epoch + 1), c.alpha)
+        with torch.no_grad():
+            for i, p in enumerate(self.student.parameters()):
+                gradient = gradients[i] * torch.clamp(c.clip / norm, max=1)
+                gradient = gradient + c.weight_decay * p
+                self.velocity[i] = c.momentum * self.velocity[i] + gradient
+                p -= rate * self.velocity[i]
+            _average(self.teacher, self.student, alpha)
+        return loss.item()
+
+
+def _average(teacher: nn.Module, student: nn.Module, alpha: float) -> None:
+    for t, s in zip(teacher.parameters(), student.parameters(), strict=True):
+        t.copy_(alpha * t + (1 - alpha) * s)

@@ -1,0 +1,263 @@
+"""Training: equal to the plain algorithm, reproducible, and able to learn."""
+
+from __future__ import annotations
+
+import copy
+import os
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from reference import PlainTrainer, dense_objective
+from thonecls.datasets import Dataset, synthetic
+from thonecls.errors import ConfigError, LabelError, SceneError, TrainingError
+from thonecls.metrics import evaluate
+from thonecls.model import Model
+from thonecls.net import FreeOCNet
+from thonecls.sampler import pseudo_batches
+from thonecls.scene import band_statistics, standardize
+from thonecls.splits import Labels, paper_split
+from thonecls.train import Figures, Progress, TrainConfig, fit, objective
+
+Mask = NDArray[np.bool_]
+
+
+def weights(model: Model) -> torch.Tensor:
+    return torch.cat([p.detach().flatten() for p in model.net.parameters()])
+
+
+def test_one_step_equals_the_dense_algorithm(tiny: TrainConfig) -> None:
+    """Loss, its parts and every parameter's gradient, in float64."""
+    torch.manual_seed(0)
+    student, teacher = (FreeOCNet(5, width=0.5).double() for _ in range(2))
+    cube = torch.randn(5, 23, 30, dtype=torch.float64)
+    batch = torch.randperm(23 * 30)[:8], torch.randperm(23 * 30)[:60]
+    for config in (tiny, replace(tiny, order=5, beta=2.0), replace(tiny, order=1)):
+        plain, consistency = dense_objective(student, teacher, cube, batch, config)
+        expected = torch.autograd.grad(plain, list(student.parameters()))
+        terms = objective(student, teacher, cube, *batch, config)
+        found = torch.autograd.grad(terms.loss, list(student.parameters()))
+        assert terms.loss.item() == pytest.approx(plain.item(), rel=1e-5)
+        assert terms.consistency.item() == pytest.approx(consistency.item(), rel=1e-5)
+        for a, b in zip(found, expected, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-8)
+
+
+def test_twenty_steps_equal_the_dense_algorithm(field_scene: Dataset, tiny: TrainConfig) -> None:
+    config = replace(tiny, epochs=5, batches=4, clip=0.5, rate_decay=0.9, unlabeled=80)
+    split = paper_split(field_scene.truth, 1, positives=12, unlabeled=80)
+    generator = torch.Generator().manual_seed(7)
+    model = fit(field_scene.scene, split.labels, config=config, generator=generator)
+
+    generator = torch.Generator().manual_seed(7)
+    scene = field_scene.scene
+    cube = torch.from_numpy(standardize(scene, band_statistics(scene)))
+    nets = []
+    for _ in range(2):
+        torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
+        nets.append(FreeOCNet(scene.bands, width=config.width))
+    plain = PlainTrainer(nets[0], nets[1], config)
+    positive, unlabeled = map(torch.from_numpy, (split.labels.positive, split.labels.unlabeled))
+    losses = []
+    for epoch in range(config.epochs):
+        batches = pseudo_batches(positive, unlabeled, config.batches, generator)
+        losses.append(np.mean([plain.step(cube, batch, epoch) for batch in batches]))
+    np.testing.assert_allclose(model.training["history"]["loss"], losses, rtol=1e-5)
+    expected = torch.cat([p.detach().flatten() for p in plain.teacher.parameters()])
+    torch.testing.assert_close(weights(model), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_same_seed_same_bits(field_scene: Dataset, few_positives: Mask, tiny: TrainConfig) -> None:
+    def train(seed: int) -> Model:
+        torch.manual_seed(np.random.default_rng().integers(2**31))  # must not matter
+        generator = torch.Generator().manual_seed(seed)
+        return fit(field_scene.scene, few_positives, config=tiny, generator=generator)
+
+    one, same, other = train(1), train(1), train(2)
+    assert torch.equal(weights(one), weights(same))
+    assert one.training["history"] == same.training["history"]
+    assert not torch.equal(weights(one), weights(other))
+
+
+def test_training_leaves_the_global_random_state_alone(
+    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, generator: torch.Generator
+) -> None:
+    before = torch.get_rng_state()
+    fit(field_scene.scene, few_positives, config=tiny, generator=generator)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_learns_an_easy_scene(generator: torch.Generator) -> None:
+    data = synthetic(height=40, width=40, bands=12, seed=1)
+    split = paper_split(data.truth, 1, positives=40, unlabeled=400)
+    config = TrainConfig(epochs=20, batches=4, rate=2e-2, width=0.25, device="cpu")
+    model = fit(data.scene, split.labels, config=config, generator=generator)
+    scores = evaluate(model.score(data.scene), data.truth == 1, split.test)
+    assert scores.f1 > 80  # all positive: 32
+
+
+def test_history_has_a_figure_for_every_epoch(
+    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, generator: torch.Generator
+) -> None:
+    model = fit(field_scene.scene, few_positives, config=tiny, generator=generator)
+    history = model.training["history"]
+    assert list(history) == list(Figures._fields)
+    assert all(len(values) == tiny.epochs for values in history.values())
+    parts = [np.array(history[name]) for name in ("loss", "positive", "unlabeled", "consistency")]
+    np.testing.assert_allclose(parts[0], parts[1] + parts[2] + tiny.beta * parts[3], rtol=1e-5)
+    assert model.training["finished"]
+
+
+def test_in_the_first_epoch_the_teacher_is_the_student(
+    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, generator: torch.Generator
+) -> None:
+    """So the consistency is zero from the second step on; in the first the two differ."""
+    by_step: list[float] = []
+
+    def note(progress: Progress) -> None:
+        if progress.epoch == 1:
+            by_step.append(progress.figures.consistency * progress.step)
+
+    fit(field_scene.scene, few_positives, config=tiny, generator=generator, on_step=note)
+    assert by_step[0] > 0
+    assert by_step[1:] == pytest.approx([by_step[0]] * 2, rel=1e-12)
+
+
+def test_without_beta_the_teacher_is_not_evaluated(tiny: TrainConfig) -> None:
+    student, teacher = FreeOCNet(3, width=0.25), FreeOCNet(3, width=0.25)
+    teacher.register_forward_pre_hook(lambda *_: pytest.fail("teacher was run"))
+    teacher.stem.register_forward_pre_hook(lambda *_: pytest.fail("teacher was run"))
+    cube, pixels = torch.randn(3, 9, 9), torch.arange(20)
+    terms = objective(student, teacher, cube, pixels[:5], pixels, replace(tiny, beta=0.0))
+    assert terms.consistency == 0
+    assert terms.loss == terms.positive + terms.unlabeled
+
+
+def test_stopping_leaves_a_usable_model(
+    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, generator: torch.Generator
+) -> None:
+    model = fit(
+        field_scene.scene,
+        few_positives,
+        config=replace(tiny, epochs=50),
+        generator=generator,
+        on_step=lambda progress: progress.epoch == 2 and progress.step == 1,
+    )
+    assert not model.training["finished"]
+    assert len(model.training["history"]["loss"]) == 2
+    assert np.isfinite(model.score(field_scene.scene)).all()
+
+
+def test_snapshots_do_not_change_as_training_goes_on(
+    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, generator: torch.Generator
+) -> None:
+    kept: list[Model] = []
+    copies: list[torch.Tensor] = []
+
+    def keep(progress: Progress) -> None:
+        kept.append(progress.snapshot())
+        copies.append(weights(kept[-1]).clone())
+
+    last = fit(field_scene.scene, few_positives, config=tiny, generator=generator, on_epoch=keep)
+    assert len(kept) == tiny.epochs
+    assert torch.equal(weights(kept[0]), copies[0])
+    assert torch.equal(weights(kept[-1]), weights(last))
+    assert not torch.equal(copies[0], copies[1])
+
+
+def test_nodata_is_neither_sampled_nor_mapped(
+    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, generator: torch.Generator
+) -> None:
+    valid = np.ones(field_scene.scene.shape, dtype=bool)
+    valid[:8] = False
+    scene = replace(field_scene.scene, valid=valid)
+    model = fit(scene, few_positives, config=tiny, generator=generator)
+    assert model.training["positives"] == (few_positives & valid).sum()
+    np.testing.assert_array_equal(np.isfinite(model.score(scene)), valid)
+
+
+def test_both_consistencies_and_decays_and_losses_train(
+    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, generator: torch.Generator
+) -> None:
+    for change in ({"consistency": "l2"}, {"decay": "constant"}, {"loss": "variational"}):
+        config: TrainConfig = replace(tiny, epochs=1, **change)  # type: ignore[arg-type]
+        model = fit(field_scene.scene, few_positives, config=config, generator=generator)
+        assert np.isfinite(model.training["history"]["loss"]).all()
+
+
+def test_a_loss_that_is_no_longer_finite_ends_training_with_advice(
+    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, generator: torch.Generator
+) -> None:
+    config = replace(tiny, epochs=30, rate=1e30, clip=1e30)
+    with pytest.raises(TrainingError, match="lower the learning rate"):
+        fit(field_scene.scene, few_positives, config=config, generator=generator)
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"order": 0}, "'order' must be 1 or more. Got 0"),
+        ({"beta": -0.1}, "'beta' must be 0 or more. Got -0.1"),
+        ({"beta": float("nan")}, "'beta' must be 0 or more"),
+        ({"epochs": 0}, "'epochs' must be 1 or more"),
+        ({"batches": 0}, "'batches' must be 1 or more"),
+        ({"unlabeled": 1}, "'unlabeled' must be 2 or more"),
+        ({"rate": 0.0}, "'rate' must be above 0"),
+        ({"rate_decay": 1.5}, "'rate_decay' must be above 0 and at most 1"),
+        ({"clip": -1.0}, "'clip' must be above 0"),
+        ({"alpha": 1.0}, "'alpha' must be from 0 to below 1"),
+        ({"momentum": 1.0}, "'momentum' must be from 0 to below 1"),
+        ({"width": 0.0}, "'width' must be above 0"),
+        ({"loss": "hinge"}, "'loss' must be one of taylor, variational. Got 'hinge'"),
+        ({"consistency": "l1"}, "'consistency' must be one of kl, l2"),
+        ({"decay": "step"}, "'decay' must be one of ramp, constant"),
+    ],
+)
+def test_settings_out_of_range_are_refused(change: dict[str, Any], rule: str) -> None:
+    with pytest.raises(ConfigError, match=rule):
+        TrainConfig(**change)
+
+
+def test_labels_that_teach_nothing_are_refused(
+    field_scene: Dataset, tiny: TrainConfig, generator: torch.Generator
+) -> None:
+    shape = field_scene.scene.shape
+    all_but_one = np.ones(shape, dtype=bool)
+    all_but_one[0, 0] = False
+    for labels, rule in (
+        (np.zeros(shape, dtype=bool), "no positive pixel is labelled"),
+        (np.ones(shape, dtype=bool), "every pixel is labelled positive"),
+        (all_but_one, "at least 2 unlabeled pixels are needed"),
+        (np.ones((4, 5), dtype=bool), "labels have shape"),
+        (Labels(np.array([3]), np.array([4])), "at least 2 unlabeled pixels are needed"),
+        (Labels(np.array([10**6]), np.arange(9)), "the scene has 378"),
+    ):
+        with pytest.raises(LabelError, match=rule):
+            fit(field_scene.scene, labels, config=tiny, generator=generator)
+
+
+def test_a_device_that_does_not_exist_is_refused(
+    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, generator: torch.Generator
+) -> None:
+    config = replace(tiny, device="abacus")
+    with pytest.raises(ConfigError, match="no device is called 'abacus'"):
+        fit(field_scene.scene, few_positives, config=config, generator=generator)
+
+
+def test_a_cube_with_a_constant_band_trains(
+    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, generator: torch.Generator
+) -> None:
+    cube = field_scene.scene.cube.copy()
+    cube[2] = 4.25
+    model = fit(cube, few_positives, config=tiny, generator=generator)
+    assert np.isfinite(model.score(cube)).all()
+
+
+def test_a_cube_with_nan_is_refused(few_positives: Mask, generator: torch.Generator) -> None:
+    cube = np.full((3, *few_positives.shape), np.nan)
+    with pytest.raises(SceneError, match="NaN or infinite"):
+        fit(cube, few_positives, generator=generator)
