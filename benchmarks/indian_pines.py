@@ -19,8 +19,8 @@ import cyclopts
 import torch
 
 from thonecls.datasets import indian_pines
+from thonecls.files import write_atomically
 from thonecls.metrics import evaluate
-from thonecls.model import write_atomically
 from thonecls.splits import paper_split
 from thonecls.train import PRESETS, Progress, fit
 

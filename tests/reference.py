@@ -13,7 +13,11 @@ from thonecls.train import TrainConfig
 
 
 def dense_objective(
-    student: FreeOCNet, teacher: FreeOCNet, cube: Tensor, batch: tuple[Tensor, Tensor], c: TrainConfig
+    student: FreeOCNet,
+    teacher: FreeOCNet,
+    cube: Tensor,
+    batch: tuple[Tensor, Tensor],
+    c: TrainConfig,
 ) -> tuple[Tensor, Tensor]:
     """The total loss and its consistency part, from masks over the whole scene."""
     masks = []
@@ -55,7 +59,7 @@ class PlainTrainer:
                 gradient = gradients[i] * torch.clamp(c.clip / norm, max=1)
                 gradient = gradient + c.weight_decay * p
                 self.velocity[i] = c.momentum * self.velocity[i] + gradient
-                p -= rate * self.velocity[i]
+                p.sub_(rate * self.velocity[i])
             _average(self.teacher, self.student, alpha)
         return loss.item()
 

@@ -199,7 +199,7 @@ def test_population_minimiser_is_min_of_one_and_ratio_over_weight(order: int) ->
     def objective() -> Tensor:
         optimizer.zero_grad()
         loss = taylor_variational(z[positive], z[unlabeled], order)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         return loss
 
     optimizer.step(objective)

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thonecls.net import FreeOCNet
+from thonecls.net import FreeOCNet, SpatialGate
 
 
 @pytest.mark.parametrize(
@@ -32,10 +32,12 @@ def test_the_groups_of_the_norms_scale_with_the_width() -> None:
 
 def test_spatial_gate_sees_max_then_mean() -> None:
     net = FreeOCNet(2, width=0.25)
-    gate = net.blocks[0][1]
+    gate = next(m for m in net.modules() if isinstance(m, SpatialGate))
     features = torch.randn(1, 16, 6, 6)
     pooled = torch.stack([features[0].max(0).values, features[0].mean(0)])[None]
-    expected = features * torch.sigmoid(torch.nn.functional.conv2d(pooled, gate.conv.weight, padding=3))
+    expected = features * torch.sigmoid(
+        torch.nn.functional.conv2d(pooled, gate.conv.weight, padding=3)
+    )
     torch.testing.assert_close(gate(features), expected)
 
 

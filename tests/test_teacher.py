@@ -17,6 +17,16 @@ from thonecls.teacher import (
     ramped_decay,
 )
 
+
+class Normed(nn.Module):
+    """A network with parameters, float buffers and an integer buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(2, 3)
+        self.norm = nn.BatchNorm1d(3)
+
+
 numbers = st.floats(-12, 12)
 
 
@@ -40,16 +50,20 @@ def test_decay_ramps_with_the_epochs(epoch: int, decay: float) -> None:
 
 
 def test_update_averages_parameters_and_buffers_in_place() -> None:
-    teacher, student = (nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)) for _ in range(2))
-    student[1].running_mean.fill_(4.0)
-    student[1].num_batches_tracked.fill_(7)
-    before = teacher[0].weight.detach().clone()
-    place = teacher[0].weight.data_ptr()
+    teacher, student = Normed(), Normed()
+    assert isinstance(student.norm.running_mean, torch.Tensor)
+    assert isinstance(student.norm.num_batches_tracked, torch.Tensor)
+    student.norm.running_mean.fill_(4.0)
+    student.norm.num_batches_tracked.fill_(7)
+    before = teacher.linear.weight.detach().clone()
+    place = teacher.linear.weight.data_ptr()
     ema_update_(teacher, student, 0.75)
-    torch.testing.assert_close(teacher[0].weight, 0.75 * before + 0.25 * student[0].weight)
-    assert teacher[1].running_mean.tolist() == [1.0, 1.0, 1.0]
-    assert teacher[1].num_batches_tracked.item() == 7
-    assert teacher[0].weight.data_ptr() == place
+    expected = 0.75 * before + 0.25 * student.linear.weight
+    torch.testing.assert_close(teacher.linear.weight.detach(), expected.detach())
+    state = teacher.state_dict()
+    assert state["norm.running_mean"].tolist() == [1.0, 1.0, 1.0]
+    assert state["norm.num_batches_tracked"].item() == 7
+    assert teacher.linear.weight.data_ptr() == place
 
 
 def test_decay_zero_copies_the_student_bit_by_bit() -> None:
@@ -83,7 +97,9 @@ def test_kl_is_a_mean_over_positive_and_unlabeled_pixels_together() -> None:
 @given(numbers, numbers)
 def test_kl_equals_the_definition_and_is_symmetric(a: float, b: float) -> None:
     student, teacher = (torch.tensor([z], dtype=torch.float64) for z in (a, b))
-    p, q = (np.array([torch.sigmoid(-z).item(), torch.sigmoid(z).item()]) for z in (student, teacher))
+    p, q = (
+        np.array([torch.sigmoid(-z).item(), torch.sigmoid(z).item()]) for z in (student, teacher)
+    )
     definition = float((p * np.log(p / q)).sum() + (q * np.log(q / p)).sum())
     assert kl_consistency(student, teacher).item() == pytest.approx(definition, abs=1e-8)
     assert kl_consistency(teacher, student).item() == pytest.approx(definition, abs=1e-8)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import os
 from dataclasses import replace
 from typing import Any
 

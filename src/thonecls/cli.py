@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
-from cyclopts import App, Group, Parameter
+from cyclopts import App, CycloptsError, Group, Parameter
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
@@ -37,7 +37,6 @@ No negative labels and no class prior are needed. First steps:
 `thonecls train scene.mat labels.npy --out run` maps your own scene.
 
 `thonecls map run/model.safetensors other.mat --out map` maps another with the same bands.""",
-    error_formatter=lambda error: f"[bold red]error:[/bold red] {escape(str(error))}",
 )
 errors = Console(stderr=True)
 
@@ -66,6 +65,7 @@ else:
         ],
         frozen=True,
     )
+    Overrides.__module__ = __name__  # else cyclopts takes it for a built-in type
 
 Settings = Annotated[
     Overrides,
@@ -217,8 +217,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line; exits 0, 2 on an error that the user can mend, 130 after Ctrl-C."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        app(arguments)
-    except ThoneclsError as error:
+        app(arguments, exit_on_error=False, print_error=False)
+    except (ThoneclsError, CycloptsError) as error:
         if "--json" in arguments:
             print(jsonlib.dumps({"error": str(error)}))
         else:
@@ -267,13 +267,19 @@ def _training_bar(*, quiet: bool) -> Iterator[workflow.OnStep]:
             loss=f"{progress.figures.loss:.4f}",
             pixels=f"{speed / 1e3:,.0f} kpx/s",
         )
+        if not (quiet or bar.live.is_started):  # only now: an early error needs no bar
+            errors.print(
+                f"training on {progress.pixels:,} pixels for {progress.epochs} epochs; "
+                "Ctrl-C stops early and keeps what was learnt"
+            )
+            bar.start()
         return stopping
 
     previous = signal.signal(signal.SIGINT, interrupt)
     try:
-        with bar:
-            yield watch
+        yield watch
     finally:
+        bar.stop()
         signal.signal(signal.SIGINT, previous)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import interpolate
+from torch.nn.functional import interpolate, linear
 
 WIDTHS = (64, 128, 192, 256)
 DECODER_WIDTH = 128
@@ -94,7 +94,7 @@ class FreeOCNet(nn.Module):
         cube: (C, H, W); pixels: (n,) flat row-major indices -> (n,) logits.
         """
         rows = self._decode_at(self.encode(cube), 0, pixels)
-        return (rows @ self.head.weight[0, :, 0, 0]) + self.head.bias
+        return linear(rows, self.head.weight[:, :, 0, 0], self.head.bias)[:, 0]
 
     def encode(self, cube: Tensor) -> list[Tensor]:
         """cube: (C, H, W) -> four (1, width, rows, columns) maps at strides 1, 2, 4, 8."""
@@ -117,10 +117,12 @@ class FreeOCNet(nn.Module):
     def _decode_at(self, maps: list[Tensor], level: int, pixels: Tensor) -> Tensor:
         """`_decode_level` at some pixels of one level: (n,) flat indices -> (n, decoder) rows."""
         lateral, smooth = self.laterals[level], self.smooths[level]
+        assert isinstance(lateral, nn.Conv2d)
+        assert isinstance(smooth, nn.Conv2d)
         _, channels, rows, columns = maps[level].shape
         places, patches = _patches(pixels, rows, columns)
         flat = maps[level].permute(0, 2, 3, 1).reshape(rows * columns, channels)
-        merged = flat.index_select(0, places) @ lateral.weight[:, :, 0, 0].T + lateral.bias
+        merged = linear(flat.index_select(0, places), lateral.weight[:, :, 0, 0], lateral.bias)
         if level + 1 < len(maps):
             coarse = maps[level + 1].shape[3]
             parents = (places // columns // 2) * coarse + places % columns // 2
@@ -130,8 +132,8 @@ class FreeOCNet(nn.Module):
         padded = torch.cat([merged.new_zeros(1, merged.shape[1]), merged])  # row 0: outside
         # index_select, whose gradient is summed in a fixed order: same seed, same bits.
         gathered = padded.index_select(0, patches.flatten()).view(len(pixels), -1)
-        kernel = smooth.weight.permute(2, 3, 1, 0).reshape(-1, smooth.out_channels)
-        return gathered @ kernel + smooth.bias
+        kernel = smooth.weight.permute(0, 2, 3, 1).reshape(smooth.out_channels, -1)
+        return linear(gathered, kernel, smooth.bias)
 
 
 def _patches(pixels: Tensor, rows: int, columns: int) -> tuple[Tensor, Tensor]:

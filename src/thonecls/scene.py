@@ -29,7 +29,7 @@ class Scene:
 
     @property
     def bands(self) -> int:
-        return self.cube.shape[0]
+        return int(self.cube.shape[0])
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -51,14 +51,23 @@ def positive_mask(positives: ArrayLike, shape: tuple[int, int]) -> BoolArray:
     )
 
 
-def draw_unlabeled(valid: BoolArray, count: int, rng: np.random.Generator) -> IntArray:
-    """`count` distinct pixels (all, if there are fewer), uniform over the valid ones.
+def draw_labels(
+    positives: BoolArray, valid: BoolArray, unlabeled: int, rng: np.random.Generator
+) -> Labels:
+    """Labels from a mask of positives: `unlabeled` distinct pixels, uniform over the valid ones.
 
     As in the paper they are drawn over the whole scene, labelled positives included:
-    "unlabeled" describes the scene as it is.
+    "unlabeled" describes the scene as it is. In a small scene all pixels are taken.
     """
+    if positives[valid].all():
+        raise LabelError(
+            "every pixel is labelled positive: leave the pixels that you do not know unlabeled"
+        )
     pixels = np.flatnonzero(valid)
-    return np.sort(rng.choice(pixels, size=min(count, pixels.size), replace=False))
+    drawn = np.sort(rng.choice(pixels, size=min(unlabeled, pixels.size), replace=False))
+    if not positives[valid].any() and positives.any():
+        raise LabelError("every labelled positive lies on nodata: check labels and nodata value")
+    return Labels(np.flatnonzero(positives & valid), drawn)
 
 
 def check_labels(labels: Labels, valid: BoolArray) -> None:
@@ -74,13 +83,9 @@ def check_labels(labels: Labels, valid: BoolArray) -> None:
             f"labels point at pixel {int(everything.max())}, the scene has {valid.size}: "
             "use flat row-major indices of this scene"
         )
-    if not valid.flat[labels.positive].any():
-        raise LabelError("every labelled positive lies on nodata: check labels and nodata value")
+    if not valid.flat[everything].all():
+        raise LabelError("labels lie on nodata: leave those pixels out")
     others = np.setdiff1d(labels.unlabeled, labels.positive).size
-    if others == 0 and labels.unlabeled.size >= 2:
-        raise LabelError(
-            "every pixel is labelled positive: leave the pixels that you do not know unlabeled"
-        )
     if others < 2:
         raise LabelError(
             f"at least 2 unlabeled pixels are needed besides the positives. Got {others} instead; "

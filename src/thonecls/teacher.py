@@ -28,7 +28,8 @@ def constant_decay(epoch: int, alpha: float = 0.99) -> float:
 def ema_update_(teacher: nn.Module, student: nn.Module, decay: float) -> None:
     """teacher <- decay * teacher + (1 - decay) * student, in place (Eq. 18).
 
-    Parameters and buffers; integer buffers (counters) are copied. With decay 0 the teacher equals the student bit by bit.
+    Over parameters and buffers; integer buffers (counters) are copied. With decay 0 the teacher
+    equals the student bit by bit.
     """
     averaged, latest = [], []
     for old, new in zip(_state(teacher), _state(student), strict=True):

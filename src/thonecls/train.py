@@ -21,7 +21,7 @@ from thonecls.model import Model, resolve_device
 from thonecls.net import FreeOCNet
 from thonecls.sampler import pseudo_batches
 from thonecls.scene import Scene, as_scene, band_statistics, standardize
-from thonecls.splits import Labels, check_labels, draw_unlabeled, positive_mask
+from thonecls.splits import Labels, check_labels, draw_labels, positive_mask
 from thonecls.teacher import CONSISTENCIES, DECAYS, ema_update_
 
 
@@ -234,10 +234,9 @@ def _as_labels(
     labels: Labels | ArrayLike, scene: Scene, config: TrainConfig, generator: torch.Generator
 ) -> Labels:
     if not isinstance(labels, Labels):
-        mask = positive_mask(labels, scene.shape) & scene.valid
+        mask = positive_mask(labels, scene.shape)
         rng = np.random.default_rng(int(torch.randint(2**62, (), generator=generator)))
-        unlabeled = draw_unlabeled(scene.valid, config.unlabeled, rng)
-        labels = Labels(np.flatnonzero(mask), unlabeled)
+        labels = draw_labels(mask, scene.valid, config.unlabeled, rng)
     check_labels(labels, scene.valid)
     return labels
 

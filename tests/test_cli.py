@@ -1,0 +1,250 @@
+"""The command line, run as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from thonecls.cli import main
+from thonecls.datasets import Dataset
+from thonecls.model import Model
+
+QUICK = ["--epochs", "1", "--batches", "2", "--unlabeled", "50", "--width", "0.25"]
+
+
+@pytest.fixture
+def files(field_scene: Dataset, tmp_path: Path) -> Path:
+    """A folder with cube.npy (bands first), truth.npy, and nothing else."""
+    np.save(tmp_path / "cube.npy", field_scene.scene.cube)
+    np.save(tmp_path / "truth.npy", field_scene.truth)
+    return tmp_path
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as exit_info:
+        main([str(a) for a in arguments])
+    code = exit_info.value.code
+    assert isinstance(code, int)
+    return code
+
+
+def train(files: Path, *more: object) -> int:
+    """Train quickly on class 1, unless `more` says otherwise."""
+    command = ["train", files / "cube.npy", files / "truth.npy", "--out", files / "run"]
+    defaults = ["--target", "1", *QUICK]
+    for flag, value in zip(defaults[::2], defaults[1::2], strict=True):
+        command += [] if flag in more else [flag, value]
+    return run(*command, *more)
+
+
+def test_train_then_map_then_info(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train(files) == 0
+    names = {p.name for p in (files / "run").iterdir()}
+    assert names == {
+        "model.safetensors",
+        "probability.npy",
+        "map.npy",
+        "overview.png",
+        "curves.png",
+        "run.json",
+    }
+    probability = np.load(files / "run/probability.npy")
+    mapped = np.load(files / "run/map.npy")
+    np.testing.assert_array_equal(mapped, probability > 0.5)
+    assert matplotlib.image.imread(files / "run/overview.png").shape[1] > 600
+
+    model = files / "run/model.safetensors"
+    assert run("map", model, files / "cube.npy", "--out", files / "again", "--threshold", 0.3) == 0
+    np.testing.assert_array_equal(np.load(files / "again/probability.npy"), probability)
+    np.testing.assert_array_equal(np.load(files / "again/map.npy"), probability > 0.3)
+
+    capsys.readouterr()
+    assert run("info", model) == 0
+    assert "bands" in capsys.readouterr().out
+    assert run("info", files / "cube.npy", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["shape"] == [6, 21, 18]
+
+
+def test_json_is_the_only_output(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train(files, "--json") == 0
+    captured = capsys.readouterr()
+    summary = json.loads(captured.out)
+    assert captured.err == ""
+    assert summary == json.loads((files / "run/run.json").read_text())
+    assert summary["finished"]
+    assert summary["config"]["epochs"] == 1
+    assert summary["config"]["order"] == 2
+
+
+def test_flags_override_the_preset(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train(files, "--preset", "paper", "--order", "3", "--json") == 0
+    config = json.loads(capsys.readouterr().out)["config"]
+    assert (config["order"], config["rate"], config["epochs"]) == (3, 1e-4, 1)
+
+
+def test_same_seed_same_map(files: Path) -> None:
+    assert train(files, "--seed", 5) == 0
+    first = np.load(files / "run/probability.npy")
+    assert train(files, "--seed", 5, "--overwrite") == 0
+    np.testing.assert_array_equal(np.load(files / "run/probability.npy"), first)
+
+
+def test_a_model_is_not_overwritten_by_accident(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(files) == 0
+    before = (files / "run/model.safetensors").read_bytes()
+    assert train(files, "--seed", 9) == 2
+    assert "holds a model already" in capsys.readouterr().err
+    assert (files / "run/model.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (["--target", "9"], "no positive pixel is labelled"),
+        (["--order", "0"], "'order' must be 1 or more. Got 0"),
+        (["--beta=-1"], "'beta' must be 0 or more. Got -1.0"),
+        (["--threshold", "1.5"], "'threshold' must be from 0 to 1"),
+        (["--labels-variable", "x"], "has no array 'x'"),
+        (["--epochs", "many"], 'unable to convert "many" into int'),
+        (["--epoch", "3"], "Did you mean --epochs?"),
+        (["--device", "abacus"], "no device is called 'abacus'"),
+        (["--bands-axis", "last"], "labels have shape"),
+    ],
+)
+def test_bad_options_write_nothing(
+    files: Path, change: list[str], rule: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(files, *change) == 2
+    captured = capsys.readouterr()
+    assert rule in " ".join(captured.err.split())
+    assert "Traceback" not in captured.err + captured.out
+    assert not (files / "run").exists()
+
+
+def _bad_cube(files: Path, kind: str) -> None:
+    cube = np.load(files / "cube.npy")
+    if kind == "nan":
+        cube[0, 0, 0] = np.nan
+    elif kind == "infinite":
+        cube[0, 0, 0] = np.inf
+    elif kind == "one band":
+        cube = cube[:1]
+    elif kind == "another shape":
+        cube = cube[:, 2:]
+    np.save(files / "cube.npy", cube)
+    if kind == "unreadable":
+        (files / "cube.npy").write_bytes(b"not an array")
+    elif kind == "missing":
+        (files / "cube.npy").unlink()
+    elif kind == "all positive":
+        np.save(files / "truth.npy", np.ones((21, 18)))
+    elif kind == "one unlabeled":
+        truth = np.ones((21, 18))
+        truth[0, 0] = 0
+        np.save(files / "truth.npy", truth)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule"),
+    [
+        ("nan", "NaN or infinite values in 1 of 378 pixels"),
+        ("infinite", "NaN or infinite values in 1 of 378 pixels"),
+        ("one band", "at least 2 bands"),
+        ("another shape", "cannot tell which axis"),
+        ("unreadable", "cannot read"),
+        ("missing", "there is no file"),
+        ("all positive", "every pixel is labelled positive"),
+        ("one unlabeled", "at least 2 unlabeled pixels are needed"),
+    ],
+)
+def test_bad_input_writes_nothing(
+    files: Path, kind: str, rule: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _bad_cube(files, kind)
+    assert train(files) == 2
+    captured = capsys.readouterr()
+    assert rule in " ".join(captured.err.split())
+    assert "Traceback" not in captured.err
+    assert not (files / "run").exists()
+
+
+def test_errors_as_json(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train(files, "--target", "9", "--json") == 2
+    assert "no positive pixel" in json.loads(capsys.readouterr().out)["error"]
+    assert train(files, "--epoch", "1", "--json") == 2
+    assert "Did you mean --epochs?" in json.loads(capsys.readouterr().out)["error"]
+
+
+def test_a_constant_band_is_handled(files: Path) -> None:
+    cube = np.load(files / "cube.npy")
+    cube[3] = 17
+    np.save(files / "cube.npy", cube)
+    assert train(files) == 0
+    assert np.isfinite(np.load(files / "run/probability.npy")).all()
+
+
+def test_a_model_for_other_bands_is_refused(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(files) == 0
+    np.save(files / "other.npy", np.zeros((21, 18, 9)))
+    model = files / "run/model.safetensors"
+    assert run("map", model, files / "other.npy", "--out", files / "x") == 2
+    assert "the model's 6 bands" in " ".join(capsys.readouterr().err.split())
+    command = ["map", model, files / "other.npy", "--bands-axis", "last", "--out", files / "x"]
+    assert run(*command) == 2
+    assert "trained on 6 bands, the scene has 9" in " ".join(capsys.readouterr().err.split())
+    assert not (files / "x").exists()
+
+
+def test_an_output_that_is_a_file_is_refused_before_training(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "run").write_text("in the way")
+    assert train(files) == 2
+    assert "is a file, not a folder" in " ".join(capsys.readouterr().err.split())
+
+
+def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--help") == 0
+    top = capsys.readouterr().out
+    assert all(name in top for name in ("demo", "train", "map", "info", "First steps"))
+    assert run("train", "--help") == 0
+    text = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert "Order of the Taylor expansion" in text
+    assert "paper 300" in text
+
+
+def test_ctrl_c_leaves_a_usable_model(files: Path) -> None:
+    """The real program in its own process, stopped by a real signal in the middle of training."""
+    command = [sys.executable, "-m", "thonecls.cli", "train", files / "cube.npy"]
+    command += [files / "truth.npy", "--target", "1", "--out", files / "run"]
+    command += ["--epochs", "1000000", *QUICK[2:]]
+    process = subprocess.Popen(
+        [str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    assert "Ctrl-C stops early" in process.stderr.readline()
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, (out, err)
+    assert "stopping after this step" in err
+    assert "the model and its map are usable" in out
+    summary = json.loads((files / "run/run.json").read_text())
+    assert not summary["finished"]
+    assert summary["epochs_done"] >= 1
+    model = Model.load(files / "run/model.safetensors")
+    np.testing.assert_array_equal(
+        model.score(np.load(files / "cube.npy")), np.load(files / "run/probability.npy")
+    )

@@ -1,0 +1,105 @@
+"""Labels in every accepted form, and the paper's draws pixel by pixel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike
+
+from thonecls.datasets import indian_pines
+from thonecls.errors import LabelError
+from thonecls.splits import Labels, check_labels, draw_labels, paper_split, positive_mask
+
+MASK = np.array([[True, False, False], [False, False, True]])
+
+
+@pytest.mark.parametrize(
+    "positives",
+    [
+        MASK,
+        MASK.astype(int),
+        np.where(MASK, 1, -1),
+        MASK.astype(float),
+        [(0, 0), (1, 2)],
+        np.array([[1.0, 2.0], [0.0, 0.0]]),
+        [(1, 2), (0, 0), (0, 0)],
+    ],
+)
+def test_every_accepted_form_gives_the_same_mask(positives: ArrayLike) -> None:
+    assert positive_mask(positives, (2, 3)).tolist() == MASK.tolist()
+
+
+@pytest.mark.parametrize(
+    ("positives", "rule"),
+    [
+        (np.zeros((3, 3)), r"labels have shape \(3, 3\), the scene \(2, 3\)"),
+        (np.array([[0, 1, 2], [0, 0, 3]]), r"Got \[0, 1, 2, 3\] instead; pick one class"),
+        ([(0, 0), (2, 0)], "1 of 2 labels lie outside the scene of 2 rows × 3 columns"),
+        ([(0, -1)], "lie outside"),
+        ([(0.5, 1)], "whole numbers"),
+        ([1, 2, 3], "labels have shape"),
+    ],
+)
+def test_labels_that_do_not_fit_are_refused(positives: ArrayLike, rule: str) -> None:
+    with pytest.raises(LabelError, match=rule):
+        positive_mask(positives, (2, 3))
+
+
+@pytest.mark.parametrize(
+    ("shape", "first", "total"),
+    [
+        ((678, 465), [257, 500, 543, 565, 585], 638627108),
+        ((1217, 303), [18, 75, 93, 287, 563], 741072470),
+        ((550, 400), [104, 148, 208, 218, 219], 444284828),
+        ((145, 145), [2, 3, 11, 16, 17], 42057193),
+        ((610, 340), [19, 23, 73, 225, 259], 418887521),
+    ],
+)
+def test_unlabeled_pixels_are_those_of_the_paper(
+    shape: tuple[int, int], first: list[int], total: int
+) -> None:
+    truth = np.ones(shape, dtype=np.uint8)
+    unlabeled = paper_split(truth, 1).labels.unlabeled
+    assert len(unlabeled) == 4000
+    assert unlabeled[:5].tolist() == first
+    assert int(unlabeled.sum()) == total
+
+
+def test_the_paper_split_of_indian_pines() -> None:
+    truth = indian_pines().truth
+    split = paper_split(truth, 2)
+    assert (truth.flat[split.labels.positive] == 2).all()
+    assert len(np.unique(split.labels.positive)) == 100
+    assert int(split.test.sum()) == 10149
+    assert not split.test.flat[split.labels.positive].any()
+    assert not split.test[truth == 0].any()
+
+
+def test_classes_that_cannot_be_split_are_refused() -> None:
+    truth = np.array([[0, 1, 1], [2, 2, 2]])
+    with pytest.raises(
+        LabelError, match="class 7 does not occur in the ground truth; it has: 1, 2"
+    ):
+        paper_split(truth, 7)
+    with pytest.raises(LabelError, match="class 1 has 2 pixels, too few to train on 2"):
+        paper_split(truth, 1, positives=2)
+
+
+def test_unlabeled_pixels_are_drawn_from_valid_ones_without_repeats() -> None:
+    valid = np.zeros((6, 5), dtype=bool)
+    valid[2:4] = True
+    positives = np.zeros((6, 5), dtype=bool)
+    positives[1:3, 0] = True
+    labels = draw_labels(positives, valid, 7, np.random.default_rng(0))
+    assert labels.positive.tolist() == [10]
+    assert len(np.unique(labels.unlabeled)) == 7
+    assert valid.flat[labels.unlabeled].all()
+    assert len(draw_labels(positives, valid, 4000, np.random.default_rng(0)).unlabeled) == 10
+
+
+def test_positives_on_nodata_alone_are_refused() -> None:
+    valid = np.array([[True, True, True, False]])
+    with pytest.raises(LabelError, match="every labelled positive lies on nodata"):
+        draw_labels(~valid, valid, 9, np.random.default_rng(0))
+    with pytest.raises(LabelError, match="labels lie on nodata"):
+        check_labels(Labels(np.array([0]), np.array([1, 2, 3])), valid)
