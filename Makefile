@@ -26,8 +26,8 @@ check: .venv/installed  ## formatting, lint, types, import layers, doctests
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest --quiet --doctest-modules src
 
-bench: .venv/installed  ## speed of a training step and of scoring, as a table
-	$(BIN)/python benchmarks/speed.py
+bench: .venv/installed  ## a training step, plain against ours
+	$(BIN)/python benchmarks/step.py
 
 paper: .venv/installed  ## the paper's schedule on Indian Pines: README's table, docs' figure (hours)
 	$(BIN)/python benchmarks/indian_pines.py --target 2

@@ -76,7 +76,7 @@ def draw_overview(
             ],
             "Errors",
         )
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def draw_curves(path: Path, history: dict[str, list[float]], *, title: str) -> None:
@@ -97,7 +97,7 @@ def draw_curves(path: Path, history: dict[str, list[float]], *, title: str) -> N
         axis.grid(alpha=0.3)
         if len(lines) > 1:
             axis.legend(fontsize=8)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def false_colour(scene: Scene, rgb: tuple[int, int, int] | None = None) -> NDArray[np.float32]:
@@ -158,7 +158,8 @@ def _rgb(colour: str) -> tuple[int, int, int]:
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG, whole or not at all."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=130)
     write_atomically(path, buffer.getvalue())

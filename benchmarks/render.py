@@ -1,0 +1,97 @@
+"""Render what `benchmarks/indian_pines.py` recorded: README's table and the docs' figure.
+
+python benchmarks/render.py
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from thonecls.files import write_atomically
+from thonecls.report import CLASS, FALSE, save_figure
+
+RUNS = Path("runs/indian-pines")
+PAPER = {2: (93.40, 0.50), 11: (91.86, 1.14)}  # F1, mean and std of 5 runs, in the paper's table
+NAMES = {2: "2, Corn-notill", 11: "11, Soybean-mintill"}
+SCORES = ("f1", "precision", "recall", "auc")
+BEGIN, END = "<!-- table: benchmarks/render.py -->", "<!-- end of table -->"
+
+
+def load(loss: str, preset: str) -> list[dict[str, Any]]:
+    """The finished records of one loss and preset, ordered by class and seed."""
+    records = (json.loads(path.read_text()) for path in RUNS.glob("*.json"))
+    chosen = [r for r in records if r["finished"] and (r["loss"], r["preset"]) == (loss, preset)]
+    return sorted(chosen, key=lambda r: (r["target"], r["seed"]))
+
+
+def table() -> str:
+    """Paper and ours side by side, in Markdown."""
+    lines = [
+        "| class | paper F1, mean (std) of 5 | our F1, paper's schedule | precision | recall | AUC "
+        "| seeds (n) | minutes |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    records = load("taylor", "paper")
+    for target, (mean, std) in PAPER.items():
+        runs = [r for r in records if r["target"] == target]
+        if not runs:
+            continue
+        cells = [_mean(r["scores"][name] for r in runs) for name in SCORES]
+        minutes = statistics.mean(r["training"]["seconds"] for r in runs) / 60
+        seeds = ", ".join(str(r["seed"]) for r in runs)
+        lines.append(
+            f"| {NAMES[target]} | {mean:.2f} ({std:.2f}) | **{cells[0]}** | {cells[1]} | {cells[2]} "
+            f"| {cells[3]} | {seeds} (n = {len(runs)}) | {minutes:.0f} |"
+        )
+    return "\n".join(lines)
+
+
+def _mean(values: Iterable[float]) -> str:
+    known = list(values)
+    spread = f" ({statistics.stdev(known):.2f})" if len(known) > 1 else ""
+    return f"{statistics.mean(known):.2f}{spread}"
+
+
+def insert(path: Path, text: str) -> None:
+    """Put the table between its marks in a Markdown file."""
+    content = path.read_text()
+    head, rest = content.split(BEGIN)
+    _, tail = rest.split(END)
+    write_atomically(path, f"{head}{BEGIN}\n{text}\n{END}{tail}".encode())
+
+
+def draw_collapse(path: Path) -> None:
+    """Positive loss, total loss and F1 by epoch, for both losses: the paper's Fig. 2."""
+    figure = Figure(figsize=(12, 3.6), layout="constrained")
+    figure.suptitle("Indian Pines, Corn-notill, 100 positives: the same loop with either loss")
+    axes = figure.subplots(1, 3)
+    for loss, label, colour in (
+        ("variational", "variational loss", FALSE),
+        ("taylor", "Taylor variational loss, order 2", CLASS),
+    ):
+        record = next(r for r in load(loss, "paper") if r["target"] == 2)
+        history = record["training"]["history"]
+        for axis, values in zip(
+            axes, (history["positive"], history["loss"], record["f1"]), strict=True
+        ):
+            axis.plot(range(1, len(values) + 1), values, color=colour, label=label, linewidth=1.6)
+    for axis, name in zip(
+        axes, ("positive loss", "total loss", "F1 of the teacher, percent"), strict=True
+    ):
+        axis.set_title(name, fontsize=10)
+        axis.set_xlabel("epoch")
+        axis.grid(alpha=0.3)
+    axes[2].legend(fontsize=8, loc="center right")
+    save_figure(figure, path)
+
+
+if __name__ == "__main__":
+    insert(Path("README.md"), table())
+    draw_collapse(Path("docs/figures/collapse.png"))
+    print(table())
