@@ -46,8 +46,8 @@ def table() -> str:
         minutes = statistics.mean(r["training"]["seconds"] for r in runs) / 60
         seeds = ", ".join(str(r["seed"]) for r in runs)
         lines.append(
-            f"| {NAMES[target]} | {mean:.2f} ({std:.2f}) | **{cells[0]}** | {cells[1]} | {cells[2]} "
-            f"| {cells[3]} | {seeds} (n = {len(runs)}) | {minutes:.0f} |"
+            f"| {NAMES[target]} | {mean:.2f} ({std:.2f}) | **{cells[0]}** | {cells[1]} "
+            f"| {cells[2]} | {cells[3]} | {seeds} (n = {len(runs)}) | {minutes:.0f} |"
         )
     return "\n".join(lines)
 

@@ -47,7 +47,7 @@ def main() -> None:
         dense_objective(student, teacher, padded, on_padded, config)[0].backward()  # type: ignore[arg-type]
 
     def our_step() -> None:
-        objective(student, teacher, cube, *pixels, config).loss.backward()
+        objective(student, teacher, cube[None], pixels, config).loss.backward()
 
     times: list[list[float]] = [[], []]
     for _ in range(ROUNDS):

@@ -26,9 +26,9 @@ def dense_objective(
         mask[pixels] = 1
         masks.append(mask.view(cube.shape[1:]))
     positive, unlabeled = masks
-    student_p = torch.sigmoid(student(cube))
+    student_p = torch.sigmoid(student(cube[None])[0])
     with torch.no_grad():
-        teacher_p = torch.sigmoid(teacher(cube))
+        teacher_p = torch.sigmoid(teacher(cube[None])[0])
     s = 1 - (student_p * unlabeled).sum() / unlabeled.sum()
     loss = -(torch.log(student_p) * positive).sum() / positive.sum()
     for i in range(1, c.order + 1):

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from thonecls import model as model_module
 from thonecls.datasets import Dataset, synthetic
 from thonecls.errors import ConfigError, ModelError
+from thonecls.frozen import HALO, freeze
 from thonecls.model import Model
 from thonecls.net import FreeOCNet
-from thonecls.scene import band_statistics
+from thonecls.scene import Scene, as_scene, band_statistics, standardize
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,9 @@ def model() -> Model:
     data = synthetic(height=12, width=10, bands=4)
     torch.manual_seed(0)
     net = FreeOCNet(4, width=0.25).eval()
-    return Model(net, band_statistics(data.scene), {"config": {"order": 2}, "history": {}})
+    statistics = band_statistics(data.scene)
+    frozen = freeze(net, torch.from_numpy(standardize(data.scene, statistics))[None])
+    return Model(net, statistics, frozen, {"config": {"order": 2}, "history": {}})
 
 
 @pytest.fixture
@@ -47,6 +50,37 @@ def test_scores_are_probabilities_of_the_scene_shape(model: Model) -> None:
     assert probability.shape == (13, 8)
     assert probability.dtype == np.float32
     assert ((probability >= 0) & (probability <= 1)).all()
+
+
+@settings(max_examples=12)
+@given(st.integers(1, 3 * HALO), st.integers(1, 3 * HALO), st.integers(1, HALO), st.integers(0, 99))
+def test_tiles_of_any_size_give_the_map_of_the_whole_scene(
+    model: Model, rows: int, columns: int, tile: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    scene = as_scene(rng.normal(size=(4, rows, columns)))
+    whole = model.score(scene, tile=10_000)
+    np.testing.assert_allclose(model.score(scene, tile=max(tile, 24)), whole, atol=1e-5)
+
+
+def test_a_window_is_read_once_and_no_larger_than_tile_and_halo(model: Model) -> None:
+    shape, tile = (5 * HALO, 4 * HALO), 2 * HALO
+    rng = np.random.default_rng(0)
+    cube = rng.normal(size=(4, *shape)).astype(np.float32)
+    valid = rng.random(shape) > 0.1
+    sizes = []
+
+    def read(rows: slice, columns: slice) -> Scene:
+        sizes.append((rows.stop - rows.start, columns.stop - columns.start))
+        return Scene(cube[:, rows, columns], valid[rows, columns])
+
+    covered = np.zeros(shape, dtype=int)
+    for rows, columns, part in model.score_windows(read, 4, shape, tile=tile):
+        covered[rows, columns] += 1
+        np.testing.assert_array_equal(np.isnan(part), ~valid[rows, columns])
+    assert (covered == 1).all()
+    assert len(sizes) == 6
+    assert max(max(size) for size in sizes) <= tile + 2 * HALO
 
 
 def test_another_number_of_bands_is_refused(model: Model, field_scene: Dataset) -> None:

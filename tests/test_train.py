@@ -37,7 +37,7 @@ def test_one_step_equals_the_dense_algorithm(tiny: TrainConfig) -> None:
     for config in (tiny, replace(tiny, order=5, beta=2.0), replace(tiny, order=1)):
         plain, consistency = dense_objective(student, teacher, cube, batch, config)
         expected = torch.autograd.grad(plain, list(student.parameters()))
-        terms = objective(student, teacher, cube, *batch, config)
+        terms = objective(student, teacher, cube[None], batch, config)
         found = torch.autograd.grad(terms.loss, list(student.parameters()))
         assert terms.loss.item() == pytest.approx(plain.item(), rel=1e-5)
         assert terms.consistency.item() == pytest.approx(consistency.item(), rel=1e-5)
@@ -129,8 +129,8 @@ def test_without_beta_the_teacher_is_not_evaluated(tiny: TrainConfig) -> None:
     student, teacher = FreeOCNet(3, width=0.25), FreeOCNet(3, width=0.25)
     teacher.register_forward_pre_hook(lambda *_: pytest.fail("teacher was run"))
     teacher.stem.register_forward_pre_hook(lambda *_: pytest.fail("teacher was run"))
-    cube, pixels = torch.randn(3, 9, 9), torch.arange(20)
-    terms = objective(student, teacher, cube, pixels[:5], pixels, replace(tiny, beta=0.0))
+    cube, pixels = torch.randn(1, 3, 9, 9), torch.arange(20)
+    terms = objective(student, teacher, cube, (pixels[:5], pixels), replace(tiny, beta=0.0))
     assert terms.consistency == 0
     assert terms.loss == terms.positive + terms.unlabeled
 

@@ -3,18 +3,55 @@
 An encoder of four attention blocks at strides 1, 2, 4, 8 and a feature-pyramid decoder. After
 the laterals the decoder is linear, so `logits_at` evaluates it at a few pixels for a small part
 of the cost of `forward`, with the same result.
+
+A scene may be given whole or as several windows of one size: norms and channel attention take
+their statistics over all of them together, as if they were one scene. Pixels that are not valid
+are left out of these statistics.
 """
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import interpolate, linear
+from torch.nn.functional import group_norm, interpolate, linear, relu
 
 WIDTHS = (64, 128, 192, 256)
 DECODER_WIDTH = 128
 GROUPS = 16
 REDUCTION = 16
+
+
+class SceneNorm(nn.GroupNorm):
+    """Group norm whose statistics span all windows of a scene and leave nodata out."""
+
+    def forward(self, features: Tensor, valid: Tensor | None = None) -> Tensor:
+        """features: (N, C, H, W); valid: (N, 1, H, W) bool, or None where all pixels are."""
+        if len(features) == 1 and valid is None:
+            return group_norm(features, self.num_groups, self.weight, self.bias, self.eps)
+        mean, variance = self.statistics(features, valid)
+        scale, shift = self.as_affine(mean, variance)
+        return features * scale[:, None, None] + shift[:, None, None]
+
+    def statistics(self, features: Tensor, valid: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Mean and variance of each group: (groups,) each."""
+        grouped = features.unflatten(1, (self.num_groups, -1))
+        if valid is None:
+            variance, mean = torch.var_mean(grouped, (0, 2, 3, 4), correction=0)
+            return mean, variance
+        weight = valid[:, None].to(features.dtype)
+        count = weight.sum() * grouped.shape[2]
+        mean = (grouped * weight).sum((0, 2, 3, 4)) / count
+        centred = (grouped - mean[:, None, None, None]) * weight
+        return mean, centred.square().sum((0, 2, 3, 4)) / count
+
+    def as_affine(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+        """The norm with these statistics as a scale and a shift of each channel: (C,) each."""
+        per_group = self.num_channels // self.num_groups
+        deviation = torch.sqrt(variance + self.eps).repeat_interleave(per_group)
+        scale = self.weight / deviation
+        return scale, self.bias - mean.repeat_interleave(per_group) * scale
 
 
 class ChannelGate(nn.Module):
@@ -25,9 +62,18 @@ class ChannelGate(nn.Module):
         hidden = max(1, width // REDUCTION)
         self.mlp = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, width))
 
-    def forward(self, features: Tensor) -> Tensor:
-        pooled = self.mlp(features.mean((2, 3))) + self.mlp(features.amax((2, 3)))
-        return features * torch.sigmoid(pooled)[:, :, None, None]
+    def forward(self, features: Tensor, valid: Tensor | None = None) -> Tensor:
+        return features * self.gate(features, valid)[:, None, None]
+
+    def gate(self, features: Tensor, valid: Tensor | None) -> Tensor:
+        """The factor of each channel: (C,), from 0 to 1."""
+        if valid is None:
+            mean, largest = features.mean((0, 2, 3)), features.amax((0, 2, 3))
+        else:
+            mean = (features * valid).sum((0, 2, 3)) / valid.sum()
+            largest = features.masked_fill(~valid, -torch.inf).amax((0, 2, 3))
+        gate: Tensor = torch.sigmoid(self.mlp(mean) + self.mlp(largest))
+        return gate
 
 
 class SpatialGate(nn.Module):
@@ -42,10 +88,19 @@ class SpatialGate(nn.Module):
         return features * torch.sigmoid(self.conv(pooled))
 
 
-def _normed(inputs: int, outputs: int, groups: int) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Conv2d(inputs, outputs, 3, padding=1), nn.GroupNorm(groups, outputs), nn.ReLU()
-    )
+class Block(nn.Module):
+    """Both attentions, then convolution, norm and ReLU."""
+
+    def __init__(self, width: int, groups: int) -> None:
+        super().__init__()
+        self.channel = ChannelGate(width)
+        self.spatial = SpatialGate()
+        self.conv = nn.Conv2d(width, width, 3, padding=1)
+        self.norm = SceneNorm(groups, width)
+
+    def forward(self, features: Tensor, valid: Tensor | None = None) -> Tensor:
+        features = self.conv(self.spatial(self.channel(features, valid)))
+        return relu(self.norm(features, valid))
 
 
 class FreeOCNet(nn.Module):
@@ -56,8 +111,8 @@ class FreeOCNet(nn.Module):
     cropped to the lateral's size.
 
     >>> net = FreeOCNet(bands=4, width=0.25)
-    >>> net(torch.zeros(4, 5, 7)).shape
-    torch.Size([5, 7])
+    >>> net(torch.zeros(1, 4, 5, 7)).shape
+    torch.Size([1, 5, 7])
     """
 
     def __init__(self, bands: int, *, width: float = 1.0) -> None:
@@ -65,69 +120,62 @@ class FreeOCNet(nn.Module):
         self.settings = {"bands": bands, "width": width}
         groups = max(1, round(GROUPS * width))
         # Channel counts stay multiples of the groups, whatever the multiplier.
-        one, *more = (max(1, round(w * width / groups)) * groups for w in WIDTHS)
+        widths = [max(1, round(w * width / groups)) * groups for w in WIDTHS]
         decoder = max(1, round(DECODER_WIDTH * width))
-        widths = [one, *more]
-        self.stem = _normed(bands, one, groups)
-        self.blocks = nn.ModuleList(
-            nn.Sequential(ChannelGate(w), SpatialGate(), _normed(w, w, groups)) for w in widths
-        )
+        self.stem = nn.Conv2d(bands, widths[0], 3, padding=1)
+        self.norm = SceneNorm(groups, widths[0])
+        self.blocks = nn.ModuleList(Block(w, groups) for w in widths)
         self.downs = nn.ModuleList(
-            nn.Sequential(nn.Conv2d(a, b, 3, stride=2, padding=1), nn.ReLU())
-            for a, b in zip(widths, more, strict=False)
+            nn.Conv2d(a, b, 3, stride=2, padding=1) for a, b in itertools.pairwise(widths)
         )
         self.laterals = nn.ModuleList(nn.Conv2d(w, decoder, 1) for w in widths)
         self.smooths = nn.ModuleList(nn.Conv2d(decoder, decoder, 3, padding=1) for _ in widths)
         self.head = nn.Conv2d(decoder, 1, 1)
 
-    def forward(self, cube: Tensor) -> Tensor:
-        """cube: (C, H, W) float32 -> logits (H, W)."""
+    def forward(self, cube: Tensor, valid: Tensor | None = None) -> Tensor:
+        """cube: (N, C, H, W), valid: (N, 1, H, W) bool or None -> logits (N, H, W)."""
         top = None
-        for level in reversed(list(enumerate(self.encode(cube)))):
-            top = self._decode_level(*level, top)
+        for level, features in reversed(list(enumerate(self.encode(cube, valid)))):
+            merged = self.laterals[level](features)
+            if top is not None:
+                rows, columns = features.shape[2:]
+                merged = merged + interpolate(top, scale_factor=2)[:, :, :rows, :columns]
+            top = self.smooths[level](merged)
         logits: Tensor = self.head(top)
-        return logits[0, 0]
+        return logits[:, 0]
 
-    def logits_at(self, cube: Tensor, pixels: Tensor) -> Tensor:
+    def logits_at(self, cube: Tensor, pixels: Tensor, valid: Tensor | None = None) -> Tensor:
         """The same logits at some pixels only.
 
-        cube: (C, H, W); pixels: (n,) flat row-major indices -> (n,) logits.
+        cube: (N, C, H, W); pixels: (n,) flat indices into (N, H, W) -> (n,) logits.
         """
-        rows = self._decode_at(self.encode(cube), 0, pixels)
+        rows = self._decode_at(self.encode(cube, valid), 0, pixels)
         return linear(rows, self.head.weight[:, :, 0, 0], self.head.bias)[:, 0]
 
-    def encode(self, cube: Tensor) -> list[Tensor]:
-        """cube: (C, H, W) -> four (1, width, rows, columns) maps at strides 1, 2, 4, 8."""
-        features = self.blocks[0](self.stem(cube[None]))
+    def encode(self, cube: Tensor, valid: Tensor | None = None) -> list[Tensor]:
+        """cube: (N, C, H, W) -> four (N, width, rows, columns) maps at strides 1, 2, 4, 8."""
+        features = relu(self.norm(self.stem(cube), valid))
+        features = self.blocks[0](features, valid)
         maps = [features]
         for down, block in zip(self.downs, self.blocks[1:], strict=True):
-            features = block(down(features))
+            if valid is not None:
+                valid = valid[:, :, ::2, ::2]  # where the strided convolution is centred
+            features = block(relu(down(features)), valid)
             maps.append(features)
         return maps
 
-    def _decode_level(self, level: int, features: Tensor, above: Tensor | None) -> Tensor:
-        """One top-down step over the whole map: smooth(lateral + upsampled map from above)."""
-        merged = self.laterals[level](features)
-        if above is not None:
-            rows, columns = features.shape[2:]
-            merged = merged + interpolate(above, scale_factor=2)[:, :, :rows, :columns]
-        smoothed: Tensor = self.smooths[level](merged)
-        return smoothed
-
     def _decode_at(self, maps: list[Tensor], level: int, pixels: Tensor) -> Tensor:
-        """`_decode_level` at some pixels of one level: (n,) flat indices -> (n, decoder) rows."""
+        """The decoder's map of one level at some of its pixels: (n,) indices -> (n, width)."""
         lateral, smooth = self.laterals[level], self.smooths[level]
         assert isinstance(lateral, nn.Conv2d)
         assert isinstance(smooth, nn.Conv2d)
         _, channels, rows, columns = maps[level].shape
         places, patches = _patches(pixels, rows, columns)
-        flat = maps[level].permute(0, 2, 3, 1).reshape(rows * columns, channels)
+        flat = maps[level].permute(0, 2, 3, 1).reshape(-1, channels)
         merged = linear(flat.index_select(0, places), lateral.weight[:, :, 0, 0], lateral.bias)
         if level + 1 < len(maps):
-            coarse = maps[level + 1].shape[3]
-            parents = (places // columns // 2) * coarse + places % columns // 2
-            wanted, parent = parents.unique(return_inverse=True)
-            above = self._decode_at(maps, level + 1, wanted)
+            parents, parent = _parents(places, (rows, columns), maps[level + 1].shape[2:])
+            above = self._decode_at(maps, level + 1, parents)
             merged = merged + above.index_select(0, parent)
         padded = torch.cat([merged.new_zeros(1, merged.shape[1]), merged])  # row 0: outside
         # index_select, whose gradient is summed in a fixed order: same seed, same bits.
@@ -139,14 +187,24 @@ class FreeOCNet(nn.Module):
 def _patches(pixels: Tensor, rows: int, columns: int) -> tuple[Tensor, Tensor]:
     """The 3×3 neighbourhoods of `pixels`: the places they cover, and rows into them.
 
-    Returns (u,) distinct flat indices inside the map and (n, 9) positions in them counted
-    from 1, where 0 stands for a neighbour outside the map.
+    pixels: (n,) flat indices into windows of rows × columns. Returns (u,) distinct flat indices
+    and (n, 9) positions in them counted from 1, where 0 stands for a neighbour outside.
     """
     step = torch.arange(-1, 2, device=pixels.device)
-    row = (pixels // columns)[:, None, None] + step[:, None]
-    column = (pixels % columns)[:, None, None] + step
+    down, across = step.repeat_interleave(3), step.repeat(3)
+    row = (pixels // columns % rows)[:, None] + down
+    column = (pixels % columns)[:, None] + across
     inside = (row >= 0) & (row < rows) & (column >= 0) & (column < columns)
-    flat = torch.where(inside, row * columns + column, -1).flatten()
+    flat = torch.where(inside, pixels[:, None] + down * columns + across, -1).flatten()
     # The leading -1 makes "outside" the first distinct value, wherever the pixels lie.
     places, inverse = torch.cat([flat.new_full((1,), -1), flat]).unique(return_inverse=True)
     return places[1:], inverse[1:].view(-1, 9)
+
+
+def _parents(places: Tensor, size: tuple[int, int], coarse: torch.Size) -> tuple[Tensor, Tensor]:
+    """The pixels of the next coarser level that lie above `places`, and each place's own."""
+    rows, columns = size
+    window, row = places // (rows * columns), places // columns % rows
+    above = (window * coarse[0] + row // 2) * coarse[1] + places % columns // 2
+    parents, parent = above.unique(return_inverse=True)
+    return parents, parent

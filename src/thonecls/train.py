@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from thonecls.errors import ConfigError, TrainingError
+from thonecls.frozen import freeze
 from thonecls.losses import LOSSES, positive_loss, taylor_variational, variational
 from thonecls.model import Model, resolve_device
 from thonecls.net import FreeOCNet
@@ -139,7 +140,8 @@ def fit(
     labels = _as_labels(labels, scene, config, generator)
     device = resolve_device(config.device)
     statistics = band_statistics(scene)
-    cube = torch.from_numpy(standardize(scene, statistics)).to(device)
+    cube = torch.from_numpy(standardize(scene, statistics)).to(device)[None]
+    valid = None if scene.valid.all() else torch.from_numpy(scene.valid).to(device)[None, None]
     positive, unlabeled = (torch.from_numpy(part) for part in (labels.positive, labels.unlabeled))
     # Two initialisations: the teacher becomes a copy of the student in the first epoch.
     student, teacher = (_new_net(scene.bands, config, generator).to(device) for _ in range(2))
@@ -152,14 +154,15 @@ def fit(
         facts = _facts(config, scene, labels, history)
         facts["seconds"] = round(time.perf_counter() - started, 3)
         facts["finished"] = len(history) == config.epochs and not stopped
-        return Model(copy.deepcopy(teacher).eval(), statistics, facts)
+        frozen = freeze(teacher, cube, valid)
+        return Model(copy.deepcopy(teacher).eval(), statistics, frozen, facts)
 
     for epoch in range(config.epochs):
         decay = DECAYS[config.decay](epoch, config.alpha)
         batches = pseudo_batches(positive, unlabeled, config.batches, generator)
         sums = np.zeros(len(Figures._fields))
         for step, (p, u) in enumerate(batches, start=1):
-            terms = objective(student, teacher, cube, p.to(device), u.to(device), config)
+            terms = objective(student, teacher, cube, (p.to(device), u.to(device)), config, valid)
             optimizer.zero_grad()
             terms.loss.backward()
             norm = torch.nn.utils.clip_grad_norm_(student.parameters(), config.clip)
@@ -185,20 +188,20 @@ def objective(
     student: FreeOCNet,
     teacher: FreeOCNet,
     cube: Tensor,
-    positive: Tensor,
-    unlabeled: Tensor,
+    batch: tuple[Tensor, Tensor],
     config: TrainConfig,
+    valid: Tensor | None = None,
 ) -> Terms:
     """The student's loss on one pseudo-batch, Eq. 20: PU loss + beta * consistency.
 
-    positive, unlabeled: flat pixel indices. Only their pixels count, so the decoder is evaluated
-    nowhere else, and the teacher not at all when beta is 0.
+    cube: (N, C, H, W); batch: flat indices of positive and of unlabeled pixels. Only these pixels
+    count, so the decoder is evaluated nowhere else, and the teacher not at all when beta is 0.
     """
-    pixels = torch.cat([positive, unlabeled])
+    pixels = torch.cat(batch)
     on_cuda = cube.device.type == "cuda"
     with torch.autocast(cube.device.type, torch.bfloat16, enabled=on_cuda):
-        logits = student.logits_at(cube, pixels).float()
-    of_positive, of_unlabeled = logits.split([len(positive), len(unlabeled)])
+        logits = student.logits_at(cube, pixels, valid).float()
+    of_positive, of_unlabeled = logits.split([len(part) for part in batch])
     if config.loss == "taylor":
         pu = taylor_variational(of_positive, of_unlabeled, config.order)
     else:
@@ -207,7 +210,7 @@ def objective(
     if config.beta == 0:
         return Terms(pu, part, pu.detach() - part, torch.zeros_like(part))
     with torch.no_grad(), torch.autocast(cube.device.type, torch.bfloat16, enabled=on_cuda):
-        target = teacher.logits_at(cube, pixels).float()
+        target = teacher.logits_at(cube, pixels, valid).float()
     consistency = CONSISTENCIES[config.consistency](logits, target)
     loss = pu + config.beta * consistency
     return Terms(loss, part, pu.detach() - part, consistency.detach())
