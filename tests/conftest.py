@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,9 @@ from hypothesis import settings
 from thonecls.datasets import Dataset, synthetic
 from thonecls.train import TrainConfig
 
-torch.set_num_threads(1)  # small arrays: more threads only wait for each other
+# Small arrays: more threads only wait for each other, here and in the programs that tests start.
+torch.set_num_threads(1)
+os.environ["OMP_NUM_THREADS"] = "1"
 settings.register_profile("thonecls", deadline=None, max_examples=50, derandomize=True)
 settings.load_profile("thonecls")
 

@@ -243,8 +243,23 @@ def test_ctrl_c_leaves_a_usable_model(files: Path) -> None:
     assert "the model and its map are usable" in out
     summary = json.loads((files / "run/run.json").read_text())
     assert not summary["finished"]
-    assert summary["epochs_done"] >= 1
+    assert (files / "run/checkpoint.safetensors").exists()
     model = Model.load(files / "run/model.safetensors")
     np.testing.assert_array_equal(
         model.score(np.load(files / "cube.npy")), np.load(files / "run/probability.npy")
     )
+
+
+def test_an_unfinished_training_is_not_overwritten_by_accident(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(files) == 0
+    before = json.loads((files / "run/run.json").read_text())
+    assert train(files, "--resume") == 0  # nothing left to do
+    assert json.loads((files / "run/run.json").read_text()) == before
+    (files / "run/checkpoint.safetensors").write_bytes(b"half")
+    assert train(files) == 2
+    assert "--resume" in capsys.readouterr().err
+    assert train(files, "--resume") == 2
+    assert "damaged" in capsys.readouterr().err
+    assert train(files, "--overwrite") == 0

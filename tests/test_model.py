@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thonecls import model as model_module
+from thonecls import store
 from thonecls.datasets import Dataset, synthetic
 from thonecls.errors import ConfigError, ModelError
 from thonecls.frozen import HALO, freeze
@@ -122,7 +122,7 @@ def test_a_model_of_another_format_is_refused(
     model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(model_module, "FORMAT", 99)
+        patch.setattr(store, "FORMAT", 99)
         model.save(tmp_path / "future.safetensors")
     with pytest.raises(ModelError, match="has model format 99, this version reads"):
         Model.load(tmp_path / "future.safetensors")

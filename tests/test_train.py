@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,14 @@ from numpy.typing import NDArray
 
 from reference import PlainTrainer, dense_objective
 from thonecls.datasets import Dataset, synthetic
-from thonecls.errors import ConfigError, LabelError, SceneError, TrainingError
+from thonecls.errors import ConfigError, LabelError, ModelError, SceneError, TrainingError
 from thonecls.metrics import evaluate
 from thonecls.model import Model
 from thonecls.net import FreeOCNet
 from thonecls.sampler import pseudo_batches
 from thonecls.scene import band_statistics, standardize
 from thonecls.splits import Labels, paper_split
-from thonecls.train import Figures, Progress, TrainConfig, fit, objective
+from thonecls.train import SETTLED_OVER, Figures, Progress, TrainConfig, fit, objective
 
 Mask = NDArray[np.bool_]
 
@@ -146,8 +147,67 @@ def test_stopping_leaves_a_usable_model(
         on_step=lambda progress: progress.epoch == 2 and progress.step == 1,
     )
     assert not model.training["finished"]
-    assert len(model.training["history"]["loss"]) == 2
+    assert len(model.training["history"]["loss"]) == 1  # whole epochs
     assert np.isfinite(model.score(field_scene.scene)).all()
+
+
+def test_training_stopped_at_any_step_resumes_to_the_same_bits(
+    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, tmp_path: Path
+) -> None:
+    """After every single step, the last of an epoch and the very last included."""
+    file = tmp_path / "checkpoint.safetensors"
+
+    def train(stop_after: int | None) -> Model:
+        steps = 0
+
+        def stop(_: Progress) -> bool:
+            nonlocal steps
+            steps += 1
+            return steps == stop_after
+
+        generator = torch.Generator().manual_seed(3)
+        return fit(
+            field_scene.scene,
+            few_positives,
+            config=tiny,
+            generator=generator,
+            on_step=stop,
+            checkpoint=file,
+        )
+
+    whole = train(None)
+    file.unlink()
+    assert whole.training["finished"]
+    steps = 1
+    while not (model := train(1)).training["finished"]:
+        steps += 1
+    assert steps == tiny.epochs * tiny.batches
+    assert torch.equal(weights(model), weights(whole))
+    assert model.training["history"] == whole.training["history"]
+    np.testing.assert_array_equal(model.score(field_scene.scene), whole.score(field_scene.scene))
+
+
+def test_a_checkpoint_of_another_training_is_refused(
+    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, tmp_path: Path
+) -> None:
+    def train(config: TrainConfig, positives: Mask) -> Model:
+        return fit(
+            field_scene.scene,
+            positives,
+            config=config,
+            generator=torch.Generator().manual_seed(3),
+            checkpoint=tmp_path / "c",
+        )
+
+    train(tiny, few_positives)
+    other = few_positives.copy()
+    other[0, 0] = ~other[0, 0]
+    for config, positives in ((replace(tiny, order=3), few_positives), (tiny, other)):
+        with pytest.raises(ModelError, match="belongs to another training"):
+            train(config, positives)
+    (tmp_path / "c").write_bytes((tmp_path / "c").read_bytes()[:-9])
+    with pytest.raises(ModelError, match="damaged"):
+        train(tiny, few_positives)
 
 
 def test_snapshots_do_not_change_as_training_goes_on(
@@ -259,3 +319,16 @@ def test_a_cube_with_nan_is_refused(few_positives: Mask, generator: torch.Genera
     cube = np.full((3, *few_positives.shape), np.nan)
     with pytest.raises(SceneError, match="NaN or infinite"):
         fit(cube, few_positives, generator=generator)
+
+
+def test_training_ends_when_the_share_of_the_class_has_settled(
+    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, generator: torch.Generator
+) -> None:
+    config = replace(tiny, epochs=40, rate=3e-2, settle=0.2)
+    model = fit(field_scene.scene, few_positives, config=config, generator=generator)
+    share = model.training["history"]["share"]
+    assert SETTLED_OVER < len(share) < 40
+    assert model.training["finished"]
+    falls = [b <= a * 0.8**SETTLED_OVER for a, b in zip(share, share[SETTLED_OVER:], strict=False)]
+    assert all(falls[:-1])
+    assert not falls[-1]

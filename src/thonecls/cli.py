@@ -20,6 +20,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from thonecls import __version__, workflow
+from thonecls.checkpoint import EVERY
 from thonecls.errors import ThoneclsError
 from thonecls.train import PRESETS, Progress, TrainConfig
 
@@ -135,13 +136,20 @@ def train(
     overwrite: Annotated[
         bool, Parameter(help="Replace a model that is in the folder already.", negative=())
     ] = False,
+    resume: Annotated[
+        bool, Parameter(help="Go on with a training that was stopped or killed.", negative=())
+    ] = False,
+    checkpoint_every: Annotated[
+        float, Parameter(help="Seconds of training between two checkpoints.")
+    ] = EVERY,
     config: Settings = Overrides(),  # noqa: B008  # frozen
     json: Json = False,
 ) -> int:
     """Train on your own scene and labels, then map the scene.
 
     Writes model.safetensors, probability.npy, map.npy (1 class, 0 other), overview.png,
-    curves.png and run.json. Ctrl-C ends training early and keeps what was learnt.
+    curves.png and run.json. Ctrl-C ends training early and keeps what was learnt; --resume goes
+    on from there, and from the last checkpoint after a crash, to the same result.
 
     Example: thonecls train scene.mat truth.mat --target 3 --out run
     """
@@ -158,6 +166,8 @@ def train(
             labels_variable=labels_variable,
             threshold=threshold,
             overwrite=overwrite,
+            resume=resume,
+            checkpoint_every=checkpoint_every,
             on_step=watch,
         )
     return _conclude(summary, json)

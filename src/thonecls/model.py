@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -11,21 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
 from torch import Tensor
 
+from thonecls import store
 from thonecls.errors import ConfigError, ModelError
-from thonecls.files import write_atomically
 from thonecls.frozen import HALO, STRIDE, FrozenNet
 from thonecls.net import FreeOCNet
 from thonecls.scene import BandStatistics, Scene, as_scene, standardize
-
-FORMAT = 1  # raise it when a saved model can no longer be read by older code
-
 
 TILE = 768  # rows and columns scored at a time: about 1 GB of memory with their halo
 
@@ -104,27 +96,24 @@ class Model:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one safetensors file, whole or not at all. It holds no code."""
-        tensors = {f"net.{name}": t.cpu().contiguous() for name, t in self.net.state_dict().items()}
-        tensors["bands.mean"] = torch.from_numpy(self.statistics.mean)
-        tensors["bands.std"] = torch.from_numpy(self.statistics.std)
-        tensors |= {f"frozen.{name}": t.cpu().contiguous() for name, t in self.frozen.items()}
-        about = json.dumps(
-            {"format": FORMAT, "net": self.net.settings, "training": self.training},
-            sort_keys=True,
-        )
-        metadata = {"thonecls": about, "sha256": _digest(about, tensors)}
-        write_atomically(Path(path), save_tensors(tensors, metadata))
+        tensors = {
+            **store.prefixed("net.", self.net.state_dict()),
+            **store.prefixed("frozen.", self.frozen),
+            "bands.mean": torch.from_numpy(self.statistics.mean),
+            "bands.std": torch.from_numpy(self.statistics.std),
+        }
+        about = {"net": self.net.settings, "training": self.training}
+        store.save(Path(path), "model", about, tensors)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Model:
         """Read what `save` wrote; refuse a damaged file and one of another version."""
-        about, tensors = _read(Path(path))
-        settings = about["net"]
-        mean, std = (tensors.pop(f"bands.{name}").numpy() for name in ("mean", "std"))
-        net = FreeOCNet(**settings)
-        net.load_state_dict(_part(tensors, "net."))
-        frozen = _part(tensors, "frozen.")
-        return Model(net.eval(), BandStatistics(mean, std), frozen, about["training"])
+        about, tensors = store.load(Path(path), "model")
+        net = FreeOCNet(**about["net"])
+        net.load_state_dict(store.part(tensors, "net."))
+        bands = store.part(tensors, "bands.")
+        statistics = BandStatistics(bands["mean"].numpy(), bands["std"].numpy())
+        return Model(net.eval(), statistics, store.part(tensors, "frozen."), about["training"])
 
 
 def resolve_device(name: str) -> torch.device:
@@ -149,41 +138,3 @@ def _tiles(length: int, tile: int) -> list[slice]:
 
 def _with_halo(part: slice, length: int) -> slice:
     return slice(max(0, part.start - HALO), min(length, part.stop + HALO))
-
-
-def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {k.removeprefix(prefix): t for k, t in tensors.items() if k.startswith(prefix)}
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ModelError(f"cannot read the model {path}: {error.strerror}") from error
-    try:
-        tensors = load_tensors(content)
-        length = int.from_bytes(content[:8], "little")
-        metadata = json.loads(content[8 : 8 + length]).get("__metadata__", {})
-    except (safetensors.SafetensorError, ValueError) as error:
-        raise ModelError(
-            f"{path} is not a thonecls model, or is damaged ({error}): train again or copy it anew"
-        ) from error
-    if "thonecls" not in metadata:
-        raise ModelError(f"{path} holds weights, but not those of a thonecls model")
-    if metadata.get("sha256") != _digest(metadata["thonecls"], tensors):
-        raise ModelError(f"{path} is damaged (its checksum differs): copy it anew or train again")
-    about: dict[str, Any] = json.loads(metadata["thonecls"])
-    if about.get("format") != FORMAT:
-        raise ModelError(
-            f"{path} has model format {about.get('format')}, this version reads {FORMAT}: "
-            "use the version of thonecls that wrote it, or train again"
-        )
-    return about, tensors
-
-
-def _digest(about: str, tensors: dict[str, Tensor]) -> str:
-    digest = hashlib.sha256(about.encode())
-    for name in sorted(tensors):
-        digest.update(f"{name}{tuple(tensors[name].shape)}".encode())
-        digest.update(tensors[name].contiguous().numpy().tobytes())
-    return digest.hexdigest()

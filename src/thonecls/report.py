@@ -81,14 +81,15 @@ def draw_overview(
 
 def draw_curves(path: Path, history: dict[str, list[float]], *, title: str) -> None:
     """Save a PNG of the training history: losses, consistency and gradient norm by epoch."""
-    figure = Figure(figsize=(12, 3.4), layout="constrained")
+    figure = Figure(figsize=(14, 3.2), layout="constrained")
     figure.suptitle(title, fontsize=12)
     panels: list[tuple[str, list[tuple[str, str]]]] = [
         ("Loss", [("loss", "total"), ("positive", "positive"), ("unlabeled", "unlabeled")]),
+        ("Mean probability of the unlabeled", [("share", "")]),
         ("Consistency with the teacher", [("consistency", "")]),
         ("Gradient norm before clipping", [("gradient_norm", "")]),
     ]
-    for axis, (name, lines) in zip(figure.subplots(1, 3), panels, strict=True):
+    for axis, (name, lines) in zip(figure.subplots(1, len(panels)), panels, strict=True):
         for (key, label), colour in zip(lines, (CLASS, HIT, FALSE), strict=False):
             epochs = range(1, len(history[key]) + 1)
             axis.plot(epochs, history[key], label=label, color=colour, linewidth=1.6)

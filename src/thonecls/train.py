@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
 import platform
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -15,13 +18,14 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from thonecls.checkpoint import EVERY, Keeper, State
 from thonecls.errors import ConfigError, TrainingError
 from thonecls.frozen import freeze
 from thonecls.losses import LOSSES, positive_loss, taylor_variational, variational
 from thonecls.model import Model, resolve_device
 from thonecls.net import FreeOCNet
 from thonecls.sampler import pseudo_batches
-from thonecls.scene import Scene, as_scene, band_statistics, standardize
+from thonecls.scene import BandStatistics, Scene, as_scene, band_statistics, standardize
 from thonecls.splits import Labels, check_labels, draw_labels, positive_mask
 from thonecls.teacher import CONSISTENCIES, DECAYS, ema_update_
 
@@ -53,6 +57,9 @@ class TrainConfig:
     momentum: float = _setting(0.9, "Momentum of SGD.")
     weight_decay: float = _setting(1e-4, "Weight decay of SGD.")
     clip: float = _setting(6.0, "Largest global L2 norm of the gradient.")
+    settle: float = _setting(
+        0.0, "Stop once the unlabeled pixels' mean probability falls by less an epoch; 0: never."
+    )
     width: float = _setting(1.0, "Multiplier of the network's channel counts.")
     device: str = _setting("auto", "auto (CUDA, then MPS, then CPU), cpu, cuda or mps.")
 
@@ -60,7 +67,7 @@ class TrainConfig:
         for name in ("epochs", "batches", "order"):
             _require(self, name, "1 or more", getattr(self, name) >= 1)
         _require(self, "unlabeled", "2 or more", self.unlabeled >= 2)
-        for name in ("beta", "weight_decay"):
+        for name in ("beta", "weight_decay", "settle"):
             _require(self, name, "0 or more", 0 <= getattr(self, name) < float("inf"))
         for name in ("rate", "clip", "width"):
             _require(self, name, "above 0", 0 < getattr(self, name) < float("inf"))
@@ -81,7 +88,9 @@ def _require(config: TrainConfig, name: str, rule: str, holds: bool) -> None:
 
 
 PAPER = TrainConfig()
-FAST = replace(PAPER, epochs=35, rate=1e-3, rate_decay=0.95)
+# Chosen on the Houston 2018 scene and on loss curves alone; see docs/adr/0005-fast-preset.md.
+FAST = replace(PAPER, epochs=40, rate=1e-3, rate_decay=1.0, settle=0.02)
+SETTLED_OVER = 3  # epochs over which the fall is averaged
 PRESETS = {"paper": PAPER, "fast": FAST}
 
 
@@ -92,15 +101,21 @@ class Terms(NamedTuple):
     positive: Tensor
     unlabeled: Tensor
     consistency: Tensor
+    share: Tensor
 
 
 class Figures(NamedTuple):
-    """Means over an epoch's steps; the gradient norm is taken before clipping."""
+    """Means over an epoch's steps.
+
+    share: the mean probability of the unlabeled pixels, by the teacher where it is evaluated;
+    gradient_norm: before clipping.
+    """
 
     loss: float
     positive: float
     unlabeled: float
     consistency: float
+    share: float
     gradient_norm: float
 
 
@@ -128,13 +143,16 @@ def fit(
     generator: torch.Generator,
     on_epoch: Callable[[Progress], None] | None = None,
     on_step: Callable[[Progress], bool | None] | None = None,
+    checkpoint: Path | None = None,
+    checkpoint_every: float = EVERY,
 ) -> Model:
     """Train the network on one scene and return its teacher as a `Model`.
 
     scene: a `Scene` or a (C, H, W) array; labels: `Labels`, or positives as an (H, W) mask or
     (n, 2) row/column pairs. The same generator state gives the same bits on the same machine.
     `on_epoch` and `on_step` report progress; when `on_step` returns True, training ends there
-    with a usable model.
+    with a usable model. With a `checkpoint` path the state is kept there every so many seconds
+    and at the end, and training continues from it if it exists, to the same bits.
     """
     scene = as_scene(scene)
     labels = _as_labels(labels, scene, config, generator)
@@ -142,46 +160,66 @@ def fit(
     statistics = band_statistics(scene)
     cube = torch.from_numpy(standardize(scene, statistics)).to(device)[None]
     valid = None if scene.valid.all() else torch.from_numpy(scene.valid).to(device)[None, None]
-    positive, unlabeled = (torch.from_numpy(part) for part in (labels.positive, labels.unlabeled))
-    # Two initialisations: the teacher becomes a copy of the student in the first epoch.
-    student, teacher = (_new_net(scene.bands, config, generator).to(device) for _ in range(2))
-    optimizer = _optimizer(student, config)
-    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, config.rate_decay)
-    history: list[Figures] = []
-    started, stopped = time.perf_counter(), False
+    state = _start(scene.bands, config, generator, device)
+    keeper = Keeper(checkpoint, _fingerprint(config, statistics, labels), checkpoint_every)
+    keeper.restore_(state)
+    generator.set_state(state.shuffle)
+    began, stopped = time.perf_counter() - state.seconds, False
 
     def snapshot() -> Model:
-        facts = _facts(config, scene, labels, history)
-        facts["seconds"] = round(time.perf_counter() - started, 3)
-        facts["finished"] = len(history) == config.epochs and not stopped
-        frozen = freeze(teacher, cube, valid)
-        return Model(copy.deepcopy(teacher).eval(), statistics, frozen, facts)
+        facts = _facts(config, scene, labels, state)
+        facts["finished"] = _finished(state, config)
+        frozen = freeze(state.teacher, cube, valid)
+        return Model(copy.deepcopy(state.teacher).eval(), statistics, frozen, facts)
 
-    for epoch in range(config.epochs):
-        decay = DECAYS[config.decay](epoch, config.alpha)
-        batches = pseudo_batches(positive, unlabeled, config.batches, generator)
-        sums = np.zeros(len(Figures._fields))
-        for step, (p, u) in enumerate(batches, start=1):
-            terms = objective(student, teacher, cube, (p.to(device), u.to(device)), config, valid)
-            optimizer.zero_grad()
-            terms.loss.backward()
-            norm = torch.nn.utils.clip_grad_norm_(student.parameters(), config.clip)
-            optimizer.step()
-            ema_update_(teacher, student, decay)
-            sums += _checked(torch.stack([*terms, norm]).tolist(), epoch, config)
-            figures = Figures(*(sums / step).tolist())
-            place = (epoch + 1, config.epochs, step, len(batches))
-            progress = Progress(*place, figures, scene.valid.size, snapshot)
-            if on_step is not None and on_step(progress):
-                stopped = True
+    while not (stopped or _finished(state, config)):
+        state.shuffle = generator.get_state()
+        batches = _batches(labels, config, generator)
+        for batch in batches[state.step :]:
+            on_device = (batch[0].to(device), batch[1].to(device))
+            figures = _step_(state, cube, valid, on_device, config)
+            state.sums = [a + b for a, b in zip(state.sums, figures, strict=True)]
+            state.step += 1
+            state.seconds = time.perf_counter() - began
+            keeper.keep(state)
+            if on_step is not None:
+                stopped = bool(on_step(_progress(state, config, len(batches), cube, snapshot)))
+            if stopped and state.step < len(batches):
                 break
-        history.append(progress.figures)
-        if stopped:
-            break
-        scheduler.step()
-        if on_epoch is not None:
-            on_epoch(progress)
+        else:
+            progress = _progress(state, config, len(batches), cube, snapshot)
+            state.history.append(list(progress.figures))
+            state.epoch, state.step, state.sums = state.epoch + 1, 0, [0.0] * len(Figures._fields)
+            if on_epoch is not None:
+                on_epoch(progress)
+    keeper.keep(state, now=True)
     return snapshot()
+
+
+def _step_(
+    state: State,
+    cube: Tensor,
+    valid: Tensor | None,
+    batch: tuple[Tensor, Tensor],
+    config: TrainConfig,
+) -> list[float]:
+    """One step of Algorithm 1: loss, gradient, clipping, SGD, and the teacher's average."""
+    for group in state.optimizer.param_groups:
+        group["lr"] = config.rate * config.rate_decay**state.epoch
+    terms = objective(state.student, state.teacher, cube, batch, config, valid)
+    state.optimizer.zero_grad()
+    terms.loss.backward()
+    norm = torch.nn.utils.clip_grad_norm_(state.student.parameters(), config.clip)
+    state.optimizer.step()
+    # By epoch, not by step, as in the authors' runs.
+    ema_update_(state.teacher, state.student, DECAYS[config.decay](state.epoch, config.alpha))
+    figures: list[float] = torch.stack([*terms, norm]).tolist()
+    if not np.isfinite(figures).all():
+        raise TrainingError(
+            f"the loss is no longer finite in epoch {state.epoch + 1}: lower the learning rate "
+            f"(now {config.rate:g}), and check the cube for extreme values"
+        )
+    return figures
 
 
 def objective(
@@ -208,12 +246,44 @@ def objective(
         pu = variational(of_positive, of_unlabeled)
     part = positive_loss(of_positive.detach())
     if config.beta == 0:
-        return Terms(pu, part, pu.detach() - part, torch.zeros_like(part))
+        share = torch.sigmoid(of_unlabeled.detach()).mean()
+        return Terms(pu, part, pu.detach() - part, torch.zeros_like(part), share)
     with torch.no_grad(), torch.autocast(cube.device.type, torch.bfloat16, enabled=on_cuda):
         target = teacher.logits_at(cube, pixels, valid).float()
     consistency = CONSISTENCIES[config.consistency](logits, target)
     loss = pu + config.beta * consistency
-    return Terms(loss, part, pu.detach() - part, consistency.detach())
+    share = torch.sigmoid(target[len(batch[0]) :]).mean()
+    return Terms(loss, part, pu.detach() - part, consistency.detach(), share)
+
+
+def _finished(state: State, config: TrainConfig) -> bool:
+    """Whether all epochs are done, or the map has stopped shrinking.
+
+    While the class is being learnt, the mean probability of the unlabeled pixels falls fast. Once
+    it stands, the network only goes on to memorise unlabeled pixels of the class as negatives.
+    """
+    if state.epoch >= config.epochs:
+        return True
+    if config.settle == 0 or len(state.history) <= SETTLED_OVER:
+        return False
+    share = Figures._fields.index("share")
+    before, now = state.history[-1 - SETTLED_OVER][share], state.history[-1][share]
+    return now > before * (1 - config.settle) ** SETTLED_OVER
+
+
+def _start(
+    bands: int, config: TrainConfig, generator: torch.Generator, device: torch.device
+) -> State:
+    # Two initialisations: the teacher becomes a copy of the student in the first epoch.
+    student, teacher = (_new_net(bands, config, generator).to(device) for _ in range(2))
+    optimizer = torch.optim.SGD(
+        student.parameters(),
+        lr=config.rate,
+        momentum=config.momentum,
+        weight_decay=config.weight_decay,
+    )
+    sums = [0.0] * len(Figures._fields)
+    return State(student, teacher, optimizer, generator.get_state(), sums)
 
 
 def _new_net(bands: int, config: TrainConfig, generator: torch.Generator) -> FreeOCNet:
@@ -224,13 +294,27 @@ def _new_net(bands: int, config: TrainConfig, generator: torch.Generator) -> Fre
         return FreeOCNet(bands, width=config.width)
 
 
-def _optimizer(student: FreeOCNet, config: TrainConfig) -> torch.optim.SGD:
-    return torch.optim.SGD(
-        student.parameters(),
-        lr=config.rate,
-        momentum=config.momentum,
-        weight_decay=config.weight_decay,
-    )
+def _batches(
+    labels: Labels, config: TrainConfig, generator: torch.Generator
+) -> list[tuple[Tensor, Tensor]]:
+    positive, unlabeled = torch.from_numpy(labels.positive), torch.from_numpy(labels.unlabeled)
+    return pseudo_batches(positive, unlabeled, config.batches, generator)
+
+
+def _progress(
+    state: State, config: TrainConfig, steps: int, cube: Tensor, snapshot: Callable[[], Model]
+) -> Progress:
+    figures = Figures(*(total / state.step for total in state.sums))
+    pixels = cube.shape[0] * cube.shape[2] * cube.shape[3]
+    return Progress(state.epoch + 1, config.epochs, state.step, steps, figures, pixels, snapshot)
+
+
+def _fingerprint(config: TrainConfig, statistics: BandStatistics, labels: Labels) -> str:
+    """Tells one training from another: settings, scene and labels."""
+    digest = hashlib.sha256(json.dumps(asdict(config)).encode())
+    for array in (statistics.mean, statistics.std, labels.positive, labels.unlabeled):
+        digest.update(array.tobytes())
+    return digest.hexdigest()
 
 
 def _as_labels(
@@ -244,28 +328,16 @@ def _as_labels(
     return labels
 
 
-def _checked(figures: list[float], epoch: int, config: TrainConfig) -> list[float]:
-    if not np.isfinite(figures).all():
-        raise TrainingError(
-            f"the loss is no longer finite in epoch {epoch + 1}: lower the learning rate "
-            f"(now {config.rate:g}), and check the cube for extreme values"
-        )
-    return figures
-
-
-def _facts(
-    config: TrainConfig,
-    scene: Scene,
-    labels: Labels,
-    history: list[Figures],
-) -> dict[str, Any]:
+def _facts(config: TrainConfig, scene: Scene, labels: Labels, state: State) -> dict[str, Any]:
     """What a model remembers of its training, ready for JSON."""
+    by_name = zip(*state.history, strict=True) if state.history else [[]] * len(Figures._fields)
     return {
         "config": asdict(config),
         "scene": {"bands": scene.bands, "rows": scene.shape[0], "columns": scene.shape[1]},
         "positives": int(labels.positive.size),
         "unlabeled": int(labels.unlabeled.size),
-        "history": {name: [getattr(f, name) for f in history] for name in Figures._fields},
+        "seconds": round(state.seconds, 3),
+        "history": {n: list(v) for n, v in zip(Figures._fields, by_name, strict=True)},
         "versions": {"thonecls": version("thonecls"), "torch": torch.__version__},
         "python": platform.python_version(),
     }

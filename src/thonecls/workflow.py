@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from thonecls.arrays import read_array, read_positives, read_scene
+from thonecls.checkpoint import EVERY
 from thonecls.datasets import indian_pines
 from thonecls.errors import ConfigError, FileError
 from thonecls.files import check_writable, write_atomically
@@ -24,7 +25,7 @@ from thonecls.scene import Bands, Scene
 from thonecls.splits import paper_split, positive_mask
 from thonecls.train import Progress, TrainConfig, fit
 
-MODEL = "model.safetensors"
+MODEL, RUN, CHECKPOINT = "model.safetensors", "run.json", "checkpoint.safetensors"
 OnStep = Callable[[Progress], bool | None]
 
 
@@ -41,21 +42,37 @@ def train_scene(
     labels_variable: str | None = None,
     threshold: float = 0.5,
     overwrite: bool = False,
+    resume: bool = False,
+    checkpoint_every: float = EVERY,
     on_step: OnStep | None = None,
 ) -> dict[str, Any]:
     """Train on a scene and its labels; write model, map and pictures to the folder `out`.
 
-    Returns the summary that is also written as run.json.
+    Returns the summary that is also written as run.json. With `resume`, a training that was
+    stopped or killed goes on from its last checkpoint, and a finished one is left as it is.
     """
     check_threshold(threshold)
-    if (out / MODEL).exists() and not overwrite:
-        raise FileError(f"{out} holds a model already: choose another --out, or say --overwrite")
     check_writable(out)
+    if resume and (out / RUN).exists() and not (out / CHECKPOINT).exists():
+        finished: dict[str, Any] = json.loads((out / RUN).read_text())
+        return finished
+    if not (resume or overwrite):
+        _refuse_to_overwrite(out)
     found = read_positives(labels, target=target, variable=labels_variable)
     scene = read_scene(cube, axis=axis, variable=cube_variable, labels=found)
     positives = positive_mask(found, scene.shape)
     generator = torch.Generator().manual_seed(seed)
-    model = fit(scene, positives, config=config, generator=generator, on_step=on_step)
+    if overwrite:
+        (out / CHECKPOINT).unlink(missing_ok=True)
+    model = fit(
+        scene,
+        positives,
+        config=config,
+        generator=generator,
+        on_step=on_step,
+        checkpoint=out / CHECKPOINT,
+        checkpoint_every=checkpoint_every,
+    )
     facts = {"cube": str(cube), "labels": str(labels), "seed": seed}
     return _write_run(out, model, scene, positives, facts, title=cube.name, threshold=threshold)
 
@@ -198,8 +215,19 @@ def _write_run(
         truth=truth,
     )
     draw_curves(out / "curves.png", training["history"], title="Training by epoch")
-    write_json(out / "run.json", summary)
+    write_json(out / RUN, summary)
+    if training["finished"]:
+        (out / CHECKPOINT).unlink(missing_ok=True)
     return summary
+
+
+def _refuse_to_overwrite(out: Path) -> None:
+    if (out / CHECKPOINT).exists():
+        raise FileError(
+            f"{out} holds an unfinished training: say --resume to go on with it, or --overwrite"
+        )
+    if (out / MODEL).exists():
+        raise FileError(f"{out} holds a model already: choose another --out, or say --overwrite")
 
 
 def _write_map(out: Path, probability: NDArray[np.float32], threshold: float) -> dict[str, Any]:

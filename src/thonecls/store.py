@@ -1,0 +1,74 @@
+"""One safetensors file with JSON inside and a checksum: how models and checkpoints are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+from torch import Tensor
+
+from thonecls.errors import ModelError
+from thonecls.files import write_atomically
+
+FORMAT = 1  # raise it when what is written can no longer be read by older code
+
+
+def save(
+    path: Path, kind: str, about: dict[str, Any], tensors: dict[str, Tensor], *, sync: bool = True
+) -> None:
+    """Write tensors and JSON-ready facts, whole or not at all. The file holds no code."""
+    facts = json.dumps({"kind": kind, "format": FORMAT, **about}, sort_keys=True)
+    ready = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
+    metadata = {"thonecls": facts, "sha256": _digest(facts, ready)}
+    write_atomically(path, safetensors.torch.save(ready, metadata), sync=sync)
+
+
+def load(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Read what `save` wrote; refuse a damaged file and one of another kind or version."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot read the {kind} {path}: {error.strerror}") from error
+    try:
+        tensors = safetensors.torch.load(content)
+        length = int.from_bytes(content[:8], "little")
+        metadata = json.loads(content[8 : 8 + length]).get("__metadata__", {})
+    except (safetensors.SafetensorError, ValueError) as error:
+        raise ModelError(
+            f"{path} is not a thonecls {kind}, or is damaged ({error}): copy it anew or train again"
+        ) from error
+    if "thonecls" not in metadata:
+        raise ModelError(f"{path} holds weights, but not those of a thonecls {kind}")
+    if metadata.get("sha256") != _digest(metadata["thonecls"], tensors):
+        raise ModelError(f"{path} is damaged (its checksum differs): copy it anew or train again")
+    about: dict[str, Any] = json.loads(metadata["thonecls"])
+    if about["kind"] != kind:
+        raise ModelError(f"{path} is a {about['kind']}, where a {kind} is needed")
+    if about["format"] != FORMAT:
+        raise ModelError(
+            f"{path} has {kind} format {about['format']}, this version reads {FORMAT}: "
+            "use the version of thonecls that wrote it, or train again"
+        )
+    return about, tensors
+
+
+def part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Those tensors whose names begin with the prefix, without it."""
+    return {k.removeprefix(prefix): t for k, t in tensors.items() if k.startswith(prefix)}
+
+
+def prefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The inverse of `part`."""
+    return {f"{prefix}{name}": t for name, t in tensors.items()}
+
+
+def _digest(about: str, tensors: dict[str, Tensor]) -> str:
+    digest = hashlib.sha256(about.encode())
+    for name in sorted(tensors):
+        digest.update(f"{name}{tuple(tensors[name].shape)}".encode())
+        digest.update(tensors[name].numpy().data)
+    return digest.hexdigest()

@@ -1,0 +1,64 @@
+"""The steps behind the commands, killed and resumed."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from thonecls.datasets import Dataset
+from thonecls.model import Model
+from thonecls.train import TrainConfig
+from thonecls.workflow import train_scene
+
+
+def test_sigkill_at_random_moments_changes_nothing(
+    field_scene: Dataset, tiny: TrainConfig, tmp_path: Path
+) -> None:
+    """Killed a dozen times, each time resumed; weights and map equal to the bit."""
+    np.save(tmp_path / "cube.npy", field_scene.scene.cube)
+    np.save(tmp_path / "truth.npy", field_scene.truth == 1)
+    config = replace(tiny, epochs=40)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["thonecls.workflow"])
+
+    def start(out: str) -> multiprocessing.process.BaseProcess:
+        files = tmp_path / "cube.npy", tmp_path / "truth.npy", tmp_path / out
+        options = {"config": config, "resume": True, "checkpoint_every": 0.0}
+        process = context.Process(target=train_scene, args=files, kwargs=options)
+        process.start()
+        return process
+
+    whole = start("whole")
+    whole.join()
+    assert whole.exitcode == 0
+    checkpoint = tmp_path / "run/checkpoint.safetensors"
+    kills, random = 0, np.random.default_rng(0)
+    while True:
+        before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
+        process = start("run")
+        while process.is_alive() and kills < 12:
+            time.sleep(0.002)
+            # Let it make a step or so before the blow, or the end would never come.
+            if checkpoint.exists() and checkpoint.stat().st_mtime_ns > before:
+                time.sleep(random.uniform(0, 0.15))
+                process.kill()
+                kills += 1
+                break
+        process.join()
+        if process.exitcode == 0:
+            break
+    assert kills >= 10
+    assert not checkpoint.exists()
+    one, other = (Model.load(tmp_path / name / "model.safetensors") for name in ("whole", "run"))
+    for name, tensor in one.net.state_dict().items():
+        assert torch.equal(tensor, other.net.state_dict()[name]), name
+    assert one.training["history"] == other.training["history"]
+    for name in ("probability.npy", "map.npy"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "run" / name).read_bytes()
+    assert json.loads((tmp_path / "run/run.json").read_text())["finished"]
