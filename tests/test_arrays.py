@@ -11,8 +11,9 @@ import pytest
 import scipy.io
 from numpy.typing import NDArray
 
-from thonecls.arrays import read_array, read_positives, read_scene
+from thonecls.arrays import open_scene, read_array, read_positives
 from thonecls.errors import FileError, LabelError, SceneError
+from thonecls.scene import read_all
 
 CUBE = np.arange(5 * 6 * 7, dtype=np.uint16).reshape(5, 6, 7)  # rows × columns × bands
 
@@ -34,8 +35,8 @@ def write(path: Path, cube: NDArray[Any] = CUBE, name: str = "cube") -> Path:
 def test_every_form_reads_the_same(tmp_path: Path, file: str) -> None:
     path = write(tmp_path / file)
     np.testing.assert_array_equal(read_array(path, axes=3), CUBE)
-    scene = read_scene(path, labels=np.zeros((5, 6), dtype=bool))
-    np.testing.assert_array_equal(scene.cube, np.moveaxis(CUBE, 2, 0))
+    scene = open_scene(path, labels=np.zeros((5, 6), dtype=bool))
+    np.testing.assert_array_equal(read_all(scene).cube, np.moveaxis(CUBE, 2, 0))
 
 
 def test_an_array_is_chosen_by_its_axes_or_its_name(tmp_path: Path) -> None:
@@ -81,13 +82,13 @@ def test_pickles_are_not_opened(tmp_path: Path) -> None:
 def test_the_axis_of_the_bands_is_never_guessed(tmp_path: Path) -> None:
     path = write(tmp_path / "square.npy", np.zeros((6, 6, 6)))
     with pytest.raises(SceneError, match=r"cannot tell which axis .* --bands-axis"):
-        read_scene(path, labels=np.zeros((6, 6), dtype=bool))
-    assert read_scene(path, axis="last").bands == 6
+        open_scene(path, labels=np.zeros((6, 6), dtype=bool))
+    assert open_scene(path, axis="last").bands == 6
     path = write(tmp_path / "cube.npy")
-    assert read_scene(path, bands=7).shape == (5, 6)
+    assert open_scene(path, bands=7).shape == (5, 6)
     with pytest.raises(SceneError, match="the model's 99 bands"):
-        read_scene(path, bands=99)
-    assert read_scene(path, labels=np.array([[5, 6]])).shape == (6, 7)
+        open_scene(path, bands=99)
+    assert open_scene(path, labels=np.array([[5, 6]])).shape == (6, 7)
 
 
 def test_a_class_is_picked_from_a_truth_map(tmp_path: Path) -> None:

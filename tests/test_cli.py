@@ -207,6 +207,17 @@ def test_a_model_for_other_bands_is_refused(
     assert not (files / "x").exists()
 
 
+def test_mapping_a_cube_with_nan_writes_nothing(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(files) == 0
+    _bad_cube(files, "nan")
+    model = files / "run/model.safetensors"
+    assert run("map", model, files / "cube.npy", "--out", files / "x") == 2
+    assert "NaN or infinite" in " ".join(capsys.readouterr().err.split())
+    assert not (files / "x").exists()
+
+
 def test_an_output_that_is_a_file_is_refused_before_training(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -229,7 +240,7 @@ def test_ctrl_c_leaves_a_usable_model(files: Path) -> None:
     """The real program in its own process, stopped by a real signal in the middle of training."""
     command = [sys.executable, "-m", "thonecls.cli", "train", files / "cube.npy"]
     command += [files / "truth.npy", "--target", "1", "--out", files / "run"]
-    command += ["--epochs", "1000000", *QUICK[2:]]
+    command += ["--epochs", "1000000", "--settle", "0", *QUICK[2:]]
     process = subprocess.Popen(
         [str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

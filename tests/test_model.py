@@ -66,16 +66,19 @@ def test_tiles_of_any_size_give_the_map_of_the_whole_scene(
 def test_a_window_is_read_once_and_no_larger_than_tile_and_halo(model: Model) -> None:
     shape, tile = (5 * HALO, 4 * HALO), 2 * HALO
     rng = np.random.default_rng(0)
-    cube = rng.normal(size=(4, *shape)).astype(np.float32)
     valid = rng.random(shape) > 0.1
+    scene = as_scene(rng.normal(size=(4, *shape)), valid=valid)
     sizes = []
 
-    def read(rows: slice, columns: slice) -> Scene:
-        sizes.append((rows.stop - rows.start, columns.stop - columns.start))
-        return Scene(cube[:, rows, columns], valid[rows, columns])
+    class Spy:
+        bands, shape = scene.bands, scene.shape
+
+        def read(self, rows: slice, columns: slice) -> Scene:
+            sizes.append((rows.stop - rows.start, columns.stop - columns.start))
+            return scene.read(rows, columns)
 
     covered = np.zeros(shape, dtype=int)
-    for rows, columns, part in model.score_windows(read, 4, shape, tile=tile):
+    for rows, columns, part in model.score_windows(Spy(), tile=tile):
         covered[rows, columns] += 1
         np.testing.assert_array_equal(np.isnan(part), ~valid[rows, columns])
     assert (covered == 1).all()

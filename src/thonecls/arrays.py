@@ -11,7 +11,7 @@ import scipy.io
 from numpy.typing import NDArray
 
 from thonecls.errors import FileError, LabelError, SceneError
-from thonecls.scene import Bands, Scene, as_scene, find_band_axis
+from thonecls.scene import ArraySource, Bands, find_band_axis
 
 FORMS = ".npy, .npz or .mat"
 
@@ -56,15 +56,15 @@ def read_positives(
     return array if target is None else np.asarray(array == target)
 
 
-def read_scene(
+def open_scene(
     path: Path,
     *,
     axis: Bands | None = None,
     variable: str | None = None,
     labels: NDArray[Any] | None = None,
     bands: int | None = None,
-) -> Scene:
-    """The scene in an array file.
+) -> ArraySource:
+    """The scene in an array file, read part by part where it is a .npy file.
 
     Which axis holds the bands follows from `axis`, or from the labels' shape, or from the number
     of bands that a model expects; where that leaves a doubt it is an error, never a guess.
@@ -78,7 +78,7 @@ def read_scene(
             f"cannot tell which axis of {path.name} {array.shape} holds the bands from {known}: "
             "say --bands-axis first or --bands-axis last, and check that the two belong together"
         )
-    return as_scene(array, bands=axis)
+    return ArraySource(array if axis == "first" else np.moveaxis(array, 2, 0))
 
 
 def band_axis(

@@ -195,15 +195,27 @@ def map_command(
 
     Example: thonecls map run/model.safetensors scene.mat --out map
     """
-    summary = workflow.map_scene(
-        model,
-        cube,
-        out,
-        axis=bands_axis,
-        variable=cube_variable,
-        threshold=threshold,
-        device=device,
+    bar = Bar(
+        TextColumn("mapping"),
+        BarColumn(),
+        TextColumn("{task.percentage:.0f} %"),
+        TimeRemainingColumn(compact=True),
+        TextColumn("left"),
+        console=errors,
+        disable=json,
     )
+    with bar:
+        task = bar.add_task("", total=None)
+        summary = workflow.map_scene(
+            model,
+            cube,
+            out,
+            axis=bands_axis,
+            variable=cube_variable,
+            threshold=threshold,
+            device=device,
+            on_window=lambda done, total: bar.update(task, completed=done, total=total),
+        )
     return _conclude(summary, json)
 
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from thonecls.errors import FileError
 
@@ -23,6 +29,26 @@ def write_atomically(path: Path, content: bytes, *, sync: bool = True) -> None:
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def writing_array(
+    path: Path, dtype: type[np.generic], shape: tuple[int, ...]
+) -> Iterator[NDArray[Any]]:
+    """A .npy file to be filled part by part, on disk; it gets its name when it is whole."""
+    made = not path.parent.exists()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.part")
+    try:
+        array = np.lib.format.open_memmap(unfinished, mode="w+", dtype=dtype, shape=shape)
+        yield array
+        array.flush()
+        unfinished.replace(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        if made and not any(path.parent.iterdir()):
+            path.parent.rmdir()
         raise
 
 

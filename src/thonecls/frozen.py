@@ -54,6 +54,7 @@ class FrozenNet:
     """A trained network with frozen statistics: (1, C, H, W) z-scored cube -> (H, W) logits."""
 
     def __init__(self, net: FreeOCNet, statistics: dict[str, Tensor], device: torch.device) -> None:
+        self.device = device
         # Folded in float64: what is rounded is the result, once.
         net = copy.deepcopy(net).cpu().double()
         frozen = {name: s.cpu().double() for name, s in statistics.items()}

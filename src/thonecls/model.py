@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from thonecls import store
 from thonecls.errors import ConfigError, ModelError
 from thonecls.frozen import HALO, STRIDE, FrozenNet
 from thonecls.net import FreeOCNet
-from thonecls.scene import BandStatistics, Scene, as_scene, standardize
+from thonecls.scene import BandStatistics, Source, as_source, standardize
 
 TILE = 768  # rows and columns scored at a time: about 1 GB of memory with their halo
 
@@ -40,51 +40,44 @@ class Model:
         return len(self.statistics.mean)
 
     def score(
-        self, cube: Scene | NDArray[Any], *, device: str = "auto", tile: int = TILE
+        self, cube: Source | NDArray[Any], *, device: str = "auto", tile: int = TILE
     ) -> NDArray[np.float32]:
         """Probability of the target class, (H, W) float32, NaN on nodata.
 
-        cube: a `Scene`, or a (C, H, W) array, of as many bands as the model was trained on.
-        The tile's size bounds the memory and does not change the result.
+        cube: a scene, a source, or a (C, H, W) array, with the bands that the model was trained
+        on. The tile's size bounds the memory and does not change the result.
         """
-        scene = as_scene(cube)
-        probability = np.empty(scene.shape, dtype=np.float32)
-
-        def read(rows: slice, columns: slice) -> Scene:
-            return Scene(scene.cube[:, rows, columns], scene.valid[rows, columns])
-
-        for rows, columns, part in self.score_windows(
-            read, scene.bands, scene.shape, device=device, tile=tile
-        ):
+        source = as_source(cube)
+        probability = np.empty(source.shape, dtype=np.float32)
+        for rows, columns, part in self.score_windows(source, device=device, tile=tile):
             probability[rows, columns] = part
         return probability
 
     def score_windows(
-        self,
-        read: Callable[[slice, slice], Scene],
-        bands: int,
-        shape: tuple[int, int],
-        *,
-        device: str = "auto",
-        tile: int = TILE,
+        self, source: Source, *, device: str = "auto", tile: int = TILE
     ) -> Iterator[tuple[slice, slice, NDArray[np.float32]]]:
         """Score a scene of any size window by window: rows, columns and their probabilities.
 
-        read(rows, columns) gives that part of the scene; only one part is held at a time. Each
-        window is read with a halo as wide as the network looks, so the result is exact.
+        Each window is read with a halo as wide as the network looks, so the result is exact, and
+        only one window is held at a time.
         """
-        if bands != self.bands:
+        if source.bands != self.bands:
             raise ModelError(
-                f"the model was trained on {self.bands} bands, the scene has {bands}: "
+                f"the model was trained on {self.bands} bands, the scene has {source.bands}: "
                 "give it the same bands, in the same order"
             )
-        place = resolve_device(device)
-        net = FrozenNet(self.net, self.frozen, place)
+        net = FrozenNet(self.net, self.frozen, resolve_device(device))
+        return self._score_windows(net, source, tile)
+
+    def _score_windows(
+        self, net: FrozenNet, source: Source, tile: int
+    ) -> Iterator[tuple[slice, slice, NDArray[np.float32]]]:
+        shape = source.shape
         for rows in _tiles(shape[0], tile):
             for columns in _tiles(shape[1], tile):
                 around = [_with_halo(*part) for part in ((rows, shape[0]), (columns, shape[1]))]
-                scene = read(*around)
-                inputs = torch.from_numpy(standardize(scene, self.statistics)).to(place)
+                scene = source.read(*around)
+                inputs = torch.from_numpy(standardize(scene, self.statistics)).to(net.device)
                 with torch.inference_mode():
                     probability = torch.sigmoid(net(inputs[None])).cpu().numpy()
                 probability[~scene.valid] = np.nan

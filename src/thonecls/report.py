@@ -41,12 +41,8 @@ def draw_overview(
     truth: Truth | None = None,
 ) -> None:
     """Save a PNG: false-colour scene with labels, probability and map; errors if truth is known."""
-    panels = 3 if truth is None else 5
-    rows, columns = scene.shape
-    tall = 3.1 * float(np.clip(rows / columns, 0.3, 2.5))
-    figure = Figure(figsize=(3.1 * panels, tall + 1.15), layout="constrained")
-    figure.suptitle(title, fontsize=12)
-    axes = iter(figure.subplots(1, panels))
+    figure, panels = _panels(3 if truth is None else 5, scene.shape, title)
+    axes = iter(panels)
     _draw_scene(next(axes), scene, positives, rgb)
     mapped = probability > threshold
     if truth is not None:
@@ -58,8 +54,9 @@ def draw_overview(
         )
     axis = next(axes)
     image = axis.imshow(probability, vmin=0, vmax=1, cmap="viridis", interpolation="nearest")
-    axis.set_title("Probability", fontsize=10)
-    figure.colorbar(image, ax=axis, location="bottom", shrink=0.9, pad=0.02, aspect=30)
+    _frame(axis, "Probability")
+    bar = axis.inset_axes((0.1, -0.065, 0.8, 0.035))
+    figure.colorbar(image, cax=bar, orientation="horizontal").ax.tick_params(labelsize=8)
     kind = np.where(scene.valid, mapped, 2)
     _draw_classes(next(axes), kind, [(QUIET, "other"), (CLASS, "class"), (NODATA, "nodata")], "Map")
     if truth is not None:
@@ -113,6 +110,26 @@ def false_colour(scene: Scene, rgb: tuple[int, int, int] | None = None) -> NDArr
     return image
 
 
+def _panels(count: int, shape: tuple[int, int], title: str) -> tuple[Figure, list[Axes]]:
+    """Panels of the scene's form side by side, with room for a title and for legends, in inches."""
+    wide, gap, above, below = 3.0, 0.15, 0.75, 0.7
+    tall = wide * float(np.clip(shape[0] / shape[1], 0.3, 2.5))
+    width, height = count * (wide + gap) + gap, above + tall + below
+    figure = Figure(figsize=(width, height))
+    figure.suptitle(title, fontsize=13, y=1 - 0.12 / height, va="top")
+    places = [gap + i * (wide + gap) for i in range(count)]
+    return figure, [
+        figure.add_axes((left / width, below / height, wide / width, tall / height))
+        for left in places
+    ]
+
+
+def _frame(axis: Axes, name: str) -> None:
+    axis.set_title(name, fontsize=10)
+    axis.set_xticks([])
+    axis.set_yticks([])
+
+
 def _draw_scene(
     axis: Axes,
     scene: Scene,
@@ -125,8 +142,7 @@ def _draw_scene(
         rows, columns = np.nonzero(positives)
         axis.scatter(columns, rows, s=9, c=MISSED, edgecolors="black", linewidths=0.4)
         name += f", {len(rows)} labels"
-    axis.set_title(name, fontsize=10)
-    axis.set_axis_off()
+    _frame(axis, name)
 
 
 def _draw_classes(
@@ -135,9 +151,7 @@ def _draw_classes(
     """A map of small whole numbers, each with its colour and name from the legend."""
     palette = np.array([_rgb(colour) for colour, _ in legend], dtype=np.uint8)
     axis.imshow(palette[kinds.astype(np.int64)], interpolation="nearest")
-    axis.set_title(name, fontsize=10)
-    axis.set_xticks([])
-    axis.set_yticks([])
+    _frame(axis, name)
     present = set(np.unique(kinds).tolist())
     axis.legend(
         handles=[
@@ -147,7 +161,7 @@ def _draw_classes(
         ],
         loc="upper center",
         bbox_to_anchor=(0.5, -0.01),
-        ncols=2,
+        ncols=3,
         fontsize=8,
         frameon=False,
         handlelength=1.2,

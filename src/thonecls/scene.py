@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,45 @@ class Scene:
         """Rows and columns."""
         return self.cube.shape[1], self.cube.shape[2]
 
+    def read(self, rows: slice, columns: slice) -> Scene:
+        """A part of the scene, without copying it."""
+        part = self.cube[:, rows, columns], self.valid[rows, columns]
+        return Scene(*part, wavelengths=self.wavelengths)
+
+
+class Source(Protocol):
+    """A scene that is read part by part, of any size; a `Scene` is one that is in memory."""
+
+    @property
+    def bands(self) -> int: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    def read(self, rows: slice, columns: slice) -> Scene: ...
+
+
+@dataclass(frozen=True, eq=False)
+class ArraySource:
+    """A source over an array of any kind, such as one mapped from a file: (C, H, W)."""
+
+    array: NDArray[Any]
+
+    @property
+    def bands(self) -> int:
+        return int(self.array.shape[0])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.array.shape[1], self.array.shape[2]
+
+    def read(self, rows: slice, columns: slice) -> Scene:
+        """That part, checked as `as_scene` checks it."""
+        return as_scene(self.array[:, rows, columns])
+
+
+def read_all(source: Source) -> Scene:
+    """The whole scene, in memory."""
+    return source.read(slice(0, source.shape[0]), slice(0, source.shape[1]))
+
 
 @dataclass(frozen=True, eq=False)
 class BandStatistics:
@@ -43,6 +82,11 @@ class BandStatistics:
 
     mean: FloatArray
     std: FloatArray
+
+
+def as_source(cube: Source | NDArray[Any]) -> Source:
+    """A source from a (C, H, W) array, checked and in memory; a source passes through."""
+    return as_scene(cube) if isinstance(cube, np.ndarray) else cube
 
 
 def as_scene(

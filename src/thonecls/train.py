@@ -25,9 +25,17 @@ from thonecls.losses import LOSSES, positive_loss, taylor_variational, variation
 from thonecls.model import Model, resolve_device
 from thonecls.net import FreeOCNet
 from thonecls.sampler import pseudo_batches
-from thonecls.scene import BandStatistics, Scene, as_scene, band_statistics, standardize
+from thonecls.scene import (
+    BandStatistics,
+    Source,
+    as_source,
+    band_statistics,
+    read_all,
+    standardize,
+)
 from thonecls.splits import Labels, check_labels, draw_labels, positive_mask
 from thonecls.teacher import CONSISTENCIES, DECAYS, ema_update_
+from thonecls.windows import Mosaic, gather
 
 
 def _setting(default: Any, help: str) -> Any:
@@ -60,11 +68,14 @@ class TrainConfig:
     settle: float = _setting(
         0.0, "Stop once the unlabeled pixels' mean probability falls by less an epoch; 0: never."
     )
+    budget: int = _setting(
+        500_000, "Pixels seen at a step; a larger scene is trained on windows of it."
+    )
     width: float = _setting(1.0, "Multiplier of the network's channel counts.")
     device: str = _setting("auto", "auto (CUDA, then MPS, then CPU), cpu, cuda or mps.")
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batches", "order"):
+        for name in ("epochs", "batches", "order", "budget"):
             _require(self, name, "1 or more", getattr(self, name) >= 1)
         _require(self, "unlabeled", "2 or more", self.unlabeled >= 2)
         for name in ("beta", "weight_decay", "settle"):
@@ -136,7 +147,7 @@ class Progress:
 
 
 def fit(
-    scene: Scene | NDArray[Any],
+    scene: Source | NDArray[Any],
     labels: Labels | ArrayLike,
     *,
     config: TrainConfig = PAPER,
@@ -148,32 +159,33 @@ def fit(
 ) -> Model:
     """Train the network on one scene and return its teacher as a `Model`.
 
-    scene: a `Scene` or a (C, H, W) array; labels: `Labels`, or positives as an (H, W) mask or
-    (n, 2) row/column pairs. The same generator state gives the same bits on the same machine.
-    `on_epoch` and `on_step` report progress; when `on_step` returns True, training ends there
-    with a usable model. With a `checkpoint` path the state is kept there every so many seconds
-    and at the end, and training continues from it if it exists, to the same bits.
+    scene: a scene, a source, or a (C, H, W) array; labels: `Labels`, or positives as an (H, W)
+    mask or (n, 2) row/column pairs. A scene of more than `config.budget` pixels is trained on
+    windows of it, with unlabeled pixels drawn from them. The same generator state gives the same
+    bits on the same machine. `on_epoch` and `on_step` report progress; when `on_step` returns
+    True, training ends there with a usable model. With a `checkpoint` path the state is kept
+    there every so many seconds and at the end, and training continues from it if it exists, to
+    the same bits.
     """
-    scene = as_scene(scene)
-    labels = _as_labels(labels, scene, config, generator)
+    source = as_source(scene)
     device = resolve_device(config.device)
-    statistics = band_statistics(scene)
-    cube = torch.from_numpy(standardize(scene, statistics)).to(device)[None]
-    valid = None if scene.valid.all() else torch.from_numpy(scene.valid).to(device)[None, None]
-    state = _start(scene.bands, config, generator, device)
+    mosaic = _training_view(source, labels, config, generator)
+    labels = mosaic.labels
+    statistics = band_statistics(mosaic.scene)
+    cube, valid = _inputs(mosaic, statistics, device)
+    state = _start(source.bands, config, generator, device)
     keeper = Keeper(checkpoint, _fingerprint(config, statistics, labels), checkpoint_every)
     keeper.restore_(state)
     generator.set_state(state.shuffle)
     began, stopped = time.perf_counter() - state.seconds, False
 
     def snapshot() -> Model:
-        facts = _facts(config, scene, labels, state)
+        facts = _facts(config, source, mosaic, state)
         facts["finished"] = _finished(state, config)
         frozen = freeze(state.teacher, cube, valid)
         return Model(copy.deepcopy(state.teacher).eval(), statistics, frozen, facts)
 
     while not (stopped or _finished(state, config)):
-        state.shuffle = generator.get_state()
         batches = _batches(labels, config, generator)
         for batch in batches[state.step :]:
             on_device = (batch[0].to(device), batch[1].to(device))
@@ -190,6 +202,7 @@ def fit(
             progress = _progress(state, config, len(batches), cube, snapshot)
             state.history.append(list(progress.figures))
             state.epoch, state.step, state.sums = state.epoch + 1, 0, [0.0] * len(Figures._fields)
+            state.shuffle = generator.get_state()
             if on_epoch is not None:
                 on_epoch(progress)
     keeper.keep(state, now=True)
@@ -317,25 +330,55 @@ def _fingerprint(config: TrainConfig, statistics: BandStatistics, labels: Labels
     return digest.hexdigest()
 
 
-def _as_labels(
-    labels: Labels | ArrayLike, scene: Scene, config: TrainConfig, generator: torch.Generator
-) -> Labels:
+def _training_view(
+    source: Source,
+    labels: Labels | ArrayLike,
+    config: TrainConfig,
+    generator: torch.Generator,
+) -> Mosaic:
+    """What training sees: the whole scene, or windows of it where it is over the budget."""
+    if source.shape[0] * source.shape[1] > config.budget:
+        if isinstance(labels, Labels):
+            positive, count = labels.positive, len(labels.unlabeled)
+        else:
+            positive = np.flatnonzero(positive_mask(labels, source.shape))
+            count = config.unlabeled
+        rng = _numpy_generator(generator)
+        return gather(source, positive, unlabeled=count, budget=config.budget, rng=rng)
+    scene = read_all(source)
     if not isinstance(labels, Labels):
         mask = positive_mask(labels, scene.shape)
-        rng = np.random.default_rng(int(torch.randint(2**62, (), generator=generator)))
-        labels = draw_labels(mask, scene.valid, config.unlabeled, rng)
+        labels = draw_labels(mask, scene.valid, config.unlabeled, _numpy_generator(generator))
     check_labels(labels, scene.valid)
-    return labels
+    return Mosaic(scene, labels, scene.shape)
 
 
-def _facts(config: TrainConfig, scene: Scene, labels: Labels, state: State) -> dict[str, Any]:
+def _numpy_generator(generator: torch.Generator) -> np.random.Generator:
+    return np.random.default_rng(int(torch.randint(2**62, (), generator=generator)))
+
+
+def _inputs(
+    mosaic: Mosaic, statistics: BandStatistics, device: torch.device
+) -> tuple[Tensor, Tensor | None]:
+    """The network's inputs: z-scored windows (N, C, H, W), and which pixels are valid."""
+    bands, (rows, columns) = mosaic.scene.bands, mosaic.window
+    stacked = torch.from_numpy(standardize(mosaic.scene, statistics)).to(device)
+    cube = stacked.view(bands, -1, rows, columns).transpose(0, 1).contiguous()
+    if mosaic.scene.valid.all():
+        return cube, None
+    return cube, torch.from_numpy(mosaic.scene.valid).to(device).view(-1, 1, rows, columns)
+
+
+def _facts(config: TrainConfig, source: Source, mosaic: Mosaic, state: State) -> dict[str, Any]:
     """What a model remembers of its training, ready for JSON."""
     by_name = zip(*state.history, strict=True) if state.history else [[]] * len(Figures._fields)
     return {
         "config": asdict(config),
-        "scene": {"bands": scene.bands, "rows": scene.shape[0], "columns": scene.shape[1]},
-        "positives": int(labels.positive.size),
-        "unlabeled": int(labels.unlabeled.size),
+        "scene": {"bands": source.bands, "rows": source.shape[0], "columns": source.shape[1]},
+        "windows": mosaic.scene.valid.size // (mosaic.window[0] * mosaic.window[1]),
+        "window": list(mosaic.window),
+        "positives": int(mosaic.labels.positive.size),
+        "unlabeled": int(mosaic.labels.unlabeled.size),
         "seconds": round(state.seconds, 3),
         "history": {n: list(v) for n, v in zip(Figures._fields, by_name, strict=True)},
         "versions": {"thonecls": version("thonecls"), "torch": torch.__version__},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable
 from dataclasses import asdict
@@ -13,19 +12,22 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from thonecls.arrays import read_array, read_positives, read_scene
+from thonecls.arrays import open_scene, read_array, read_positives
 from thonecls.checkpoint import EVERY
 from thonecls.datasets import indian_pines
 from thonecls.errors import ConfigError, FileError
-from thonecls.files import check_writable, write_atomically
+from thonecls.files import check_writable, write_atomically, writing_array
 from thonecls.metrics import evaluate
 from thonecls.model import Model
 from thonecls.report import Truth, draw_curves, draw_overview
-from thonecls.scene import Bands, Scene
+from thonecls.scene import Bands, Scene, Source, read_all
 from thonecls.splits import paper_split, positive_mask
 from thonecls.train import Progress, TrainConfig, fit
 
 MODEL, RUN, CHECKPOINT = "model.safetensors", "run.json", "checkpoint.safetensors"
+PROBABILITY, MAP = "probability.npy", "map.npy"
+PICTURE = 2000  # pixels that a side of the overview shows at most
+OnWindow = Callable[[int, int], None]
 OnStep = Callable[[Progress], bool | None]
 
 
@@ -59,13 +61,13 @@ def train_scene(
     if not (resume or overwrite):
         _refuse_to_overwrite(out)
     found = read_positives(labels, target=target, variable=labels_variable)
-    scene = read_scene(cube, axis=axis, variable=cube_variable, labels=found)
-    positives = positive_mask(found, scene.shape)
+    source = open_scene(cube, axis=axis, variable=cube_variable, labels=found)
+    positives = positive_mask(found, source.shape)
     generator = torch.Generator().manual_seed(seed)
     if overwrite:
         (out / CHECKPOINT).unlink(missing_ok=True)
     model = fit(
-        scene,
+        source,
         positives,
         config=config,
         generator=generator,
@@ -74,7 +76,7 @@ def train_scene(
         checkpoint_every=checkpoint_every,
     )
     facts = {"cube": str(cube), "labels": str(labels), "seed": seed}
-    return _write_run(out, model, scene, positives, facts, title=cube.name, threshold=threshold)
+    return _write_run(out, model, source, positives, facts, title=cube.name, threshold=threshold)
 
 
 def map_scene(
@@ -86,21 +88,22 @@ def map_scene(
     variable: str | None = None,
     threshold: float = 0.5,
     device: str = "auto",
+    on_window: OnWindow | None = None,
 ) -> dict[str, Any]:
-    """Map a scene with a saved model into the folder `out`; returns a summary."""
+    """Map a scene with a saved model into the folder `out`; returns a summary.
+
+    Only one window of the scene is held in memory at a time; `on_window` hears how many of all
+    pixels are done.
+    """
     check_threshold(threshold)
     check_writable(out)
     trained = Model.load(model)
-    scene = read_scene(cube, axis=axis, variable=variable, bands=trained.bands)
-    probability = trained.score(scene, device=device)
-    summary = {
-        "model": str(model),
-        "cube": str(cube),
-        **_write_map(out, probability, threshold),
-    }
-    draw_overview(
-        out / "overview.png", scene, None, probability, title=cube.name, threshold=threshold
+    source = open_scene(cube, axis=axis, variable=variable, bands=trained.bands)
+    written = _write_map(
+        out, trained, source, threshold=threshold, device=device, on_window=on_window
     )
+    summary = {"model": str(model), "cube": str(cube), **written}
+    _draw_overview(out, source, None, title=cube.name, threshold=threshold)
     write_json(out / "map.json", summary)
     return summary
 
@@ -177,7 +180,7 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 def _write_run(
     out: Path,
     model: Model,
-    scene: Scene,
+    source: Source,
     positives: NDArray[np.bool_],
     facts: dict[str, Any],
     *,
@@ -189,31 +192,23 @@ def _write_run(
     """Model, map, pictures and run.json of a finished training; returns what run.json holds."""
     model.save(out / MODEL)  # first of all: the rest can be made again from it
     training = model.training
-    probability = model.score(scene, device=training["config"]["device"])
+    device = training["config"]["device"]
     title += f", from {int(positives.sum())} positive labels"
     summary = {
         **facts,
         "positives": training["positives"],
         "epochs_done": len(training["history"]["loss"]),
         **{k: training[k] for k in ("finished", "seconds", "config", "versions")},
-        **_write_map(out, probability, threshold),
+        **_write_map(out, model, source, threshold=threshold, device=device),
     }
     if truth is not None:
+        probability = np.load(out / PROBABILITY, mmap_mode="r")
         scores = evaluate(probability, truth.of_class, truth.tested, threshold=threshold)
         summary["scores"] = asdict(scores)
         title += (
             f": precision {scores.precision:.1f}, recall {scores.recall:.1f}, F1 {scores.f1:.1f}"
         )
-    draw_overview(
-        out / "overview.png",
-        scene,
-        positives,
-        probability,
-        title=title,
-        threshold=threshold,
-        rgb=rgb,
-        truth=truth,
-    )
+    _draw_overview(out, source, positives, title=title, threshold=threshold, rgb=rgb, truth=truth)
     draw_curves(out / "curves.png", training["history"], title="Training by epoch")
     write_json(out / RUN, summary)
     if training["finished"]:
@@ -230,13 +225,70 @@ def _refuse_to_overwrite(out: Path) -> None:
         raise FileError(f"{out} holds a model already: choose another --out, or say --overwrite")
 
 
-def _write_map(out: Path, probability: NDArray[np.float32], threshold: float) -> dict[str, Any]:
-    """probability.npy and map.npy (uint8: 1 class, 0 other, 255 nodata), and their figures."""
-    valid = np.isfinite(probability)
-    mapped = np.where(valid, probability > threshold, 255).astype(np.uint8)
-    for name, array in (("probability.npy", probability), ("map.npy", mapped)):
-        buffer = io.BytesIO()
-        np.save(buffer, array)
-        write_atomically(out / name, buffer.getvalue())
-    share = float((mapped == 1).sum() / valid.sum())
+def _write_map(
+    out: Path,
+    model: Model,
+    source: Source,
+    *,
+    threshold: float,
+    device: str,
+    on_window: OnWindow | None = None,
+) -> dict[str, Any]:
+    """probability.npy and map.npy (uint8: 1 class, 0 other, 255 nodata), window by window."""
+    windows = model.score_windows(source, device=device)  # refuses what does not fit
+    total, done, valid, mapped = source.shape[0] * source.shape[1], 0, 0, 0
+    with (
+        writing_array(out / PROBABILITY, np.float32, source.shape) as probability,
+        writing_array(out / MAP, np.uint8, source.shape) as classes,
+    ):
+        for rows, columns, part in windows:
+            known, above = np.isfinite(part), part > threshold
+            probability[rows, columns] = part
+            classes[rows, columns] = np.where(known, above, 255)
+            done, valid, mapped = done + part.size, valid + known.sum(), mapped + above.sum()
+            if on_window is not None:
+                on_window(done, total)
+    share = float(mapped / valid) if valid else 0.0
     return {"out": str(out), "threshold": threshold, "mapped_share": share}
+
+
+def _draw_overview(
+    out: Path,
+    source: Source,
+    positives: NDArray[np.bool_] | None,
+    *,
+    title: str,
+    threshold: float,
+    rgb: tuple[int, int, int] | None = None,
+    truth: Truth | None = None,
+) -> None:
+    """overview.png; of a large scene every n-th row and column is shown."""
+    step = -(-max(source.shape) // PICTURE)
+    probability = np.load(out / PROBABILITY, mmap_mode="r")
+    if positives is not None and step > 1:
+        small = np.zeros((-(-source.shape[0] // step), -(-source.shape[1] // step)), dtype=bool)
+        rows, columns = np.nonzero(positives)
+        small[rows // step, columns // step] = True
+        positives = small
+    draw_overview(
+        out / "overview.png",
+        _thumbnail(source, step),
+        positives,
+        np.asarray(probability[::step, ::step]),
+        title=title,
+        threshold=threshold,
+        rgb=rgb,
+        truth=truth,
+    )
+
+
+def _thumbnail(source: Source, step: int) -> Scene:
+    """Every n-th row and column of a scene, read row by row."""
+    if step == 1:
+        return read_all(source)
+    across = slice(0, source.shape[1])
+    rows = [source.read(slice(r, r + 1), across) for r in range(0, source.shape[0], step)]
+    return Scene(
+        np.concatenate([row.cube[:, :, ::step] for row in rows], axis=1),
+        np.concatenate([row.valid[:, ::step] for row in rows], axis=0),
+    )
