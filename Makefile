@@ -26,8 +26,10 @@ check: .venv/installed  ## formatting, lint, types, import layers, doctests
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest --quiet --doctest-modules src
 
-bench: .venv/installed  ## a training step, plain against ours
+bench: .venv/installed  ## training step, scoring, and scenes of up to 100 megapixels
 	$(BIN)/python benchmarks/step.py
+	$(BIN)/python benchmarks/scoring.py
+	$(BIN)/python benchmarks/scale.py
 
 paper: .venv/installed  ## the paper's schedule on Indian Pines: README's table, docs' figure (hours)
 	$(BIN)/python benchmarks/indian_pines.py --target 2

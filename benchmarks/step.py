@@ -1,64 +1,88 @@
-"""One training step and one scoring, plain against ours, at the size of Indian Pines.
+"""One training step, plain against ours: time, memory, and share of the machine's peak.
 
-    python benchmarks/step.py
+    python benchmarks/step.py [--rounds 5]
 
-The plain side is Algorithm 1 word by word: whole-scene logits of student and teacher, on a cube
-padded with zeros to a multiple of 16. Both sides alternate in one run, so that noise hits both.
+The plain side is Algorithm 1 word by word (tests/reference.py): whole-scene logits of student and
+teacher, on a cube padded with zeros to a multiple of 16, as the authors do.
 """
 
 from __future__ import annotations
 
-import statistics
 import sys
-import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
+import cyclopts
 import torch
 from torch.nn.functional import pad
 
+from measure import flops, interleaved, largest, matmul_peak, peak_memory, publish, resident
 from thonecls.net import FreeOCNet
 from thonecls.train import PAPER, objective
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from reference import dense_objective
 
-ROUNDS = 7
+SIZES = {
+    "Indian Pines": (200, 145, 145),
+    "Pavia University": (103, 610, 340),
+    "HongHu": (270, 940, 475),
+}
 
 
-def seconds(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
-
-
-def main() -> None:
+def sides(bands: int, rows: int, columns: int) -> dict[str, Callable[[], None]]:
+    """A training step of either kind, on random data."""
     torch.manual_seed(0)
-    bands, rows, columns = 200, 145, 145
     student, teacher = FreeOCNet(bands), FreeOCNet(bands)
-    cube = torch.randn(bands, rows, columns)
-    padded = pad(cube, (0, -columns % 16, 0, -rows % 16))
-    config = replace(PAPER, device="cpu")
+    cube = torch.randn(1, bands, rows, columns)
     pixels = torch.randperm(rows * columns)[:10], torch.randperm(rows * columns)[:400]
-    on_padded = tuple(p // columns * padded.shape[2] + p % columns for p in pixels)
+    padded = pad(cube[0], (0, -columns % 16, 0, -rows % 16))
+    width = padded.shape[2]
+    moved = (pixels[0] // columns * width + pixels[0] % columns,
+             pixels[1] // columns * width + pixels[1] % columns)  # fmt: skip
 
-    def plain_step() -> None:
-        dense_objective(student, teacher, padded, on_padded, config)[0].backward()  # type: ignore[arg-type]
+    def plain() -> None:
+        student.zero_grad()
+        dense_objective(student, teacher, padded, moved, PAPER)[0].backward()
 
-    def our_step() -> None:
-        objective(student, teacher, cube[None], pixels, config).loss.backward()
+    def ours() -> None:
+        student.zero_grad()
+        objective(student, teacher, cube, pixels, PAPER).loss.backward()
 
-    times: list[list[float]] = [[], []]
-    for _ in range(ROUNDS):
-        for kept, work in zip(times, (plain_step, our_step), strict=True):
-            kept.append(seconds(work))
-    plain, ours = (statistics.median(t[1:]) for t in times)
-    print(
-        f"step at {rows}×{columns}×{bands}, {torch.get_num_threads()} threads, {ROUNDS - 1} rounds"
-    )
-    print(f"plain {plain:.3f} s   ours {ours:.3f} s   ratio {plain / ours:.2f}")
+    return {"plain": plain, "ours": ours}
+
+
+def main(
+    *, rounds: int = 5, memory: tuple[Literal["plain", "ours"], int, int, int] | None = None
+) -> None:
+    """Measure all sizes, or (for a child process) the memory of one side at one size."""
+    if memory is not None:
+        work = sides(*memory[1:])[memory[0]]
+        before = resident()
+        work()
+        print(largest() - before)
+        return
+    table = []
+    for name, size in SIZES.items():
+        both = sides(*size)
+        seconds = interleaved(both, rounds)
+        peak = matmul_peak()
+        bytes_ = {side: peak_memory(__file__, "--memory", side, *size) for side in both}
+        table.append(
+            {
+                "scene": f"{name} {size[1]}×{size[2]}×{size[0]}",
+                "plain s": seconds["plain"],
+                "ours s": seconds["ours"],
+                "time ratio": seconds["plain"] / seconds["ours"],
+                "plain GB": bytes_["plain"] / 1e9,
+                "ours GB": bytes_["ours"] / 1e9,
+                "memory ratio": bytes_["ours"] / bytes_["plain"],
+                "ours of matmul peak": flops(both["ours"]) / seconds["ours"] / peak,
+            }
+        )
+    publish("step", table)
 
 
 if __name__ == "__main__":
-    main()
+    cyclopts.run(main)
