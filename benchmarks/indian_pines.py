@@ -43,21 +43,24 @@ def run(
     config = replace(PRESETS[preset], loss=loss)
     started = time.perf_counter()
     curve: list[float] = []
+    clock: list[float] = []
     path = RUNS / f"{target}-{loss}-{preset}-{seed}.json"
 
     def record(progress: Progress) -> None:
         model = progress.snapshot()
         scores = evaluate(model.score(data.scene), data.truth == target, split.test)
         curve.append(scores.f1)
+        clock.append(model.training["seconds"])
         facts = {
             "dataset": data.name,
             "target": target,
             "loss": loss,
             "preset": preset,
             "seed": seed,
-            "finished": progress.epoch == progress.epochs,
+            "finished": model.training["finished"],
             "scores": asdict(scores),
             "f1": curve,
+            "clock": clock,
             "seconds": time.perf_counter() - started,
             "threads": torch.get_num_threads(),
             "machine": platform.machine(),

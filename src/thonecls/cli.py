@@ -49,8 +49,11 @@ if TYPE_CHECKING:
 else:
 
     def _help(setting: Any) -> str:
-        values = ", ".join(f"{name} {getattr(p, setting.name)}" for name, p in PRESETS.items())
-        return f"{setting.metadata['help']} [{values}]"
+        values = {name: getattr(preset, setting.name) for name, preset in PRESETS.items()}
+        shown = [f"{name} {value}" for name, value in values.items()]
+        if len(set(values.values())) == 1:
+            shown = [str(value) for value in list(values.values())[:1]]
+        return f"{setting.metadata['help']} [{', '.join(shown)}]"
 
     # One flag for each setting of TrainConfig: its name, type and help are stated only there.
     _types = get_type_hints(TrainConfig)
@@ -70,7 +73,7 @@ else:
 
 Settings = Annotated[
     Overrides,
-    Parameter(name="*", group=Group("Training settings [their values in the presets]")),
+    Parameter(name="*", group=Group("Training settings, by preset")),
 ]
 Preset = Annotated[
     Literal["fast", "paper"],
@@ -329,6 +332,8 @@ def _print_summary(summary: dict[str, Any]) -> None:
             f"F1 {scores['f1']:.2f}[/bold]  AUC {scores['auc']:.2f}  "
             f"({scores['positives']} of {scores['pixels']} test pixels are of the class)"
         )
+    if "mapped_share" in summary:
+        console.print(f"picture: {escape(str(Path(summary['out']) / 'overview.png'))}")
     if not summary.get("finished", True):
         console.print("training was stopped early: the model and its map are usable as they are")
 

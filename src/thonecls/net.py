@@ -15,7 +15,7 @@ import itertools
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import group_norm, interpolate, linear, relu
+from torch.nn.functional import adaptive_max_pool2d, group_norm, interpolate, linear, relu
 
 WIDTHS = (64, 128, 192, 256)
 DECODER_WIDTH = 128
@@ -68,10 +68,12 @@ class ChannelGate(nn.Module):
     def gate(self, features: Tensor, valid: Tensor | None) -> Tensor:
         """The factor of each channel: (C,), from 0 to 1."""
         if valid is None:
-            mean, largest = features.mean((0, 2, 3)), features.amax((0, 2, 3))
+            mean = features.mean((0, 2, 3))
         else:
             mean = (features * valid).sum((0, 2, 3)) / valid.sum()
-            largest = features.masked_fill(~valid, -torch.inf).amax((0, 2, 3))
+            features = features.masked_fill(~valid, -torch.inf)
+        # Pooling keeps the place of the maximum; amax would search for it again in its gradient.
+        largest = adaptive_max_pool2d(features, 1).amax((0, 2, 3))
         gate: Tensor = torch.sigmoid(self.mlp(mean) + self.mlp(largest))
         return gate
 
@@ -171,8 +173,8 @@ class FreeOCNet(nn.Module):
         assert isinstance(smooth, nn.Conv2d)
         _, channels, rows, columns = maps[level].shape
         places, patches = _patches(pixels, rows, columns)
-        flat = maps[level].permute(0, 2, 3, 1).reshape(-1, channels)
-        merged = linear(flat.index_select(0, places), lateral.weight[:, :, 0, 0], lateral.bias)
+        flat = maps[level].transpose(0, 1).reshape(channels, -1)
+        merged = linear(flat.index_select(1, places).T, lateral.weight[:, :, 0, 0], lateral.bias)
         if level + 1 < len(maps):
             parents, parent = _parents(places, (rows, columns), maps[level + 1].shape[2:])
             above = self._decode_at(maps, level + 1, parents)
