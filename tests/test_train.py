@@ -151,8 +151,9 @@ def test_stopping_leaves_a_usable_model(
     assert np.isfinite(model.score(field_scene.scene)).all()
 
 
+@pytest.mark.parametrize("momentum", [0.9, 0.0])
 def test_training_stopped_at_any_step_resumes_to_the_same_bits(
-    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, tmp_path: Path
+    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, tmp_path: Path, momentum: float
 ) -> None:
     """After every single step, the last of an epoch and the very last included."""
     file = tmp_path / "checkpoint.safetensors"
@@ -169,7 +170,7 @@ def test_training_stopped_at_any_step_resumes_to_the_same_bits(
         return fit(
             field_scene.scene,
             few_positives,
-            config=tiny,
+            config=replace(tiny, momentum=momentum),
             generator=generator,
             on_step=stop,
             checkpoint=file,

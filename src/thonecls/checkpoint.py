@@ -57,9 +57,11 @@ class Keeper:
             )
         state.student.load_state_dict(store.part(tensors, "student."))
         state.teacher.load_state_dict(store.part(tensors, "teacher."))
+        momentum = store.part(tensors, "momentum.")
         for name, parameter in state.student.named_parameters():
-            buffer = tensors[f"momentum.{name}"].to(parameter.device)
-            state.optimizer.state[parameter]["momentum_buffer"] = buffer
+            if name in momentum:  # SGD without momentum has none
+                buffer = momentum[name].to(parameter.device)
+                state.optimizer.state[parameter]["momentum_buffer"] = buffer
         state.shuffle = tensors["shuffle"]
         state.epoch, state.step = about["epoch"], about["step"]
         state.sums, state.history = about["sums"], about["history"]
@@ -80,6 +82,7 @@ class Keeper:
         momentum = {
             name: state.optimizer.state[p]["momentum_buffer"]
             for name, p in state.student.named_parameters()
+            if state.optimizer.state[p].get("momentum_buffer") is not None
         }
         tensors = {
             **store.prefixed("student.", state.student.state_dict()),
