@@ -2,8 +2,8 @@
 
     python benchmarks/indian_pines.py --target 2 --loss taylor --seed 0
 
-Writes runs/indian-pines/<target>-<loss>-<seed>.json after every epoch; the truth is only looked
-at, never used for training. `benchmarks/render.py` makes the table and the figure from these files.
+Writes runs/indian-pines/<target>-<loss>-<preset>-<seed>.json after every epoch. The truth is only
+looked at, never used for training. `benchmarks/render.py` makes table and figure from these files.
 """
 
 from __future__ import annotations

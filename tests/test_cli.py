@@ -117,7 +117,11 @@ def test_a_model_is_not_overwritten_by_accident(
         (["--labels-variable", "x"], "has no array 'x'"),
         (["--epochs", "many"], 'unable to convert "many" into int'),
         (["--epoch", "3"], "Did you mean --epochs?"),
-        (["--device", "abacus"], "no device is called 'abacus'"),
+        (["--device", "abacus"], "the device 'abacus' cannot be used here"),
+        (["--device", "cuda"], "the device 'cuda' cannot be used here"),
+        (["--seed", "99999999999999999999"], "'seed' must be from 0"),
+        (["--loss", "hinge"], "'loss' must be one of taylor, variational"),
+        (["--budget", "100"], "lie too far apart for 100 pixels of windows"),
         (["--bands-axis", "last"], "labels have shape"),
     ],
 )
@@ -226,6 +230,85 @@ def test_an_output_that_is_a_file_is_refused_before_training(
     assert "is a file, not a folder" in " ".join(capsys.readouterr().err.split())
 
 
+def test_overwriting_begins_only_when_the_input_is_good(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(files) == 0
+    (files / "run/checkpoint.safetensors").write_bytes(b"of value to someone")
+    before = {p.name: p.read_bytes() for p in (files / "run").iterdir()}
+    _bad_cube(files, "nan")
+    assert train(files, "--overwrite") == 2
+    assert {p.name: p.read_bytes() for p in (files / "run").iterdir()} == before
+
+
+def test_a_bad_pixel_far_from_the_labels_is_found_before_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cube = np.random.default_rng(0).normal(size=(3, 150, 150))
+    cube[0, 149, 149] = np.nan
+    np.save(tmp_path / "cube.npy", cube)
+    truth = np.zeros((150, 150), dtype=int)
+    truth[3:9, 3:9] = 1
+    np.save(tmp_path / "truth.npy", truth)
+    assert train(tmp_path, "--budget", "5000") == 2
+    assert "NaN or infinite" in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "run").exists()
+
+
+def test_maps_do_not_replace_what_is_there(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train(files) == 0
+    command = ["map", files / "run", files / "cube.npy", "--out"]
+    assert run(*command, files / "run") == 2
+    assert run(*command, files / "map") == 0
+    assert run(*command, files / "map") == 2
+    assert "holds a map already" in " ".join(capsys.readouterr().err.split())
+    assert run(*command, files / "map", "--overwrite", "--threshold", 0.9) == 0
+    found = np.load(files / "map/probability.npy") > 0.9
+    np.testing.assert_array_equal(np.load(files / "map/map.npy"), found)
+
+
+def test_demo_writes_its_folder_and_prints_its_scores(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["demo", "--out", tmp_path / "demo", *QUICK]
+    assert run(*command) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    summary = json.loads((tmp_path / "demo/run.json").read_text())
+    assert f"F1 {summary['scores']['f1']:.2f}" in out
+    assert (summary["class"], summary["positives"]) == ("Corn-notill", 100)
+    assert summary["config"]["unlabeled"] == 50
+    assert Model.load(tmp_path / "demo/model.safetensors").training["unlabeled"] == 50
+    assert {"overview.png", "curves.png"} <= {p.name for p in (tmp_path / "demo").iterdir()}
+    assert run(*command, "--target", 9, "--positives", 10) == 0  # again, a small class
+    assert run(*command, "--target", 9) == 2
+    assert "class 9 has 20 pixels" in " ".join(capsys.readouterr().err.split())
+    assert run(*command, "--target", 17) == 2
+
+
+def test_demo_does_not_replace_a_training(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train(files) == 0
+    assert run("demo", "--out", files / "run", *QUICK) == 2
+    assert "a training of your own" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("json_flag", [[], ["--json"]])
+def test_a_folder_in_the_way_is_an_error_not_a_traceback(
+    files: Path, json_flag: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "run/model.safetensors").mkdir(parents=True)
+    assert train(files, "--overwrite", *json_flag) == 2
+    captured = capsys.readouterr()
+    assert "check the path" in " ".join((captured.err + captured.out).split())
+    assert "Traceback" not in captured.err
+
+
+def test_info_shows_the_settings(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train(files, "--order", "3") == 0
+    capsys.readouterr()
+    assert run("info", files / "run") == 0
+    assert "order 3" in " ".join(capsys.readouterr().out.split())
+
+
 def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--help") == 0
     top = capsys.readouterr().out
@@ -268,6 +351,12 @@ def test_an_unfinished_training_is_not_overwritten_by_accident(
     before = json.loads((files / "run/run.json").read_text())
     assert train(files, "--resume") == 0  # nothing left to do
     assert json.loads((files / "run/run.json").read_text()) == before
+    for change in (["--seed", "9"], ["--target", "2"], ["--order", "3"]):
+        assert train(files, "--resume", *change) == 2
+        assert "holds a training with other" in " ".join(capsys.readouterr().err.split())
+    (files / "run/run.json").write_text("{half")
+    assert train(files, "--resume") == 2
+    assert "cannot read" in capsys.readouterr().err
     (files / "run/checkpoint.safetensors").write_bytes(b"half")
     assert train(files) == 2
     assert "--resume" in capsys.readouterr().err

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from thonecls.datasets import DATASETS, indian_pines, synthetic
+from thonecls.datasets import indian_pines, synthetic
 from thonecls.errors import ConfigError
 
 
@@ -59,8 +59,3 @@ def test_impossible_scenes_are_refused() -> None:
         synthetic(classes=30)
     with pytest.raises(ConfigError, match="Got 48×48×1"):
         synthetic(bands=1)
-
-
-def test_the_catalogue_loads() -> None:
-    for name, load in DATASETS.items():
-        assert load().name == name

@@ -60,9 +60,12 @@ def test_bands_may_come_first_or_last(
     )
 
 
-def test_pairs_that_leave_the_axis_open_warn(
+def test_labels_that_leave_the_axis_open_warn(
     field_scene: Dataset, few_positives: Mask, tiny: TrainConfig
 ) -> None:
+    square = np.random.default_rng(0).normal(size=(9, 9, 9))
+    with pytest.warns(UserWarning, match="took the first axis"):
+        small(tiny).fit(square, np.eye(9))
     pairs = np.array([[0, 1], [2, 3]])
     with pytest.warns(UserWarning, match=r"took the first axis of \(6, 21, 18\) as the bands"):
         small(tiny).fit(field_scene.scene.cube, pairs)

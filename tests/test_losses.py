@@ -81,7 +81,8 @@ def test_gradients_in_logit_space(
 
 
 @pytest.mark.parametrize(
-    ("order", "weight"), [(1, 0.3333333), (2, 0.5333333), (3, 0.6533333), (4, 0.7253333)]
+    ("order", "weight"),
+    [(1, 0.3333333), (2, 0.5333333), (3, 0.6533333), (4, 0.7253333), (5, 0.7685333)],
 )
 def test_weight_of_an_unlabeled_sample(order: int, weight: float) -> None:
     """dL/df_j is the same for every unlabeled sample: (1 - s^o) / sum f (Eq. 16)."""
@@ -91,6 +92,25 @@ def test_weight_of_an_unlabeled_sample(order: int, weight: float) -> None:
     by_probability = unlabeled.grad / (F_U * (1 - F_U))
     np.testing.assert_allclose(by_probability.numpy(), weight, atol=1e-6)
     assert (1 - 0.6**order) / F_U.sum().item() == pytest.approx(weight, abs=1e-6)
+
+
+def test_weight_of_an_unlabeled_sample_in_the_variational_loss() -> None:
+    """It is 1 / sum f, and has no bound as f falls (Eq. 7)."""
+    for scale, weight in ((1.0, 0.8333333), (1e-3, 833.3333)):
+        f = scale * F_U
+        unlabeled = f.logit().requires_grad_()
+        variational(F_P.logit(), unlabeled).backward()
+        assert unlabeled.grad is not None
+        np.testing.assert_allclose((unlabeled.grad / (f * (1 - f))).numpy(), weight, rtol=1e-6)
+
+
+@given(logits, logits, orders)
+def test_gap_to_the_variational_loss_is_bounded(
+    positive: Tensor, unlabeled: Tensor, order: int
+) -> None:
+    gap = taylor_variational(positive, unlabeled, order) - variational(positive, unlabeled)
+    s, m = torch.sigmoid(-unlabeled).mean(), torch.sigmoid(unlabeled).mean()
+    assert gap.item() <= (s ** (order + 1) / ((order + 1) * m)).item() + 1e-9
 
 
 @pytest.mark.parametrize(("order", "slope"), [(1, -0.6), (2, -0.36), (3, -0.216)])

@@ -92,7 +92,7 @@ def test_another_number_of_bands_is_refused(model: Model, field_scene: Dataset) 
 
 
 def test_an_unknown_device_is_refused(model: Model) -> None:
-    with pytest.raises(ConfigError, match="no device is called"):
+    with pytest.raises(ConfigError, match="cannot be used here"):
         model.score(synthetic(bands=4).scene, device="abacus")
 
 

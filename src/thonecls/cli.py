@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import json as jsonlib
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, field, fields, make_dataclass, replace
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, get_type_hints
 
 from cyclopts import App, CycloptsError, Group, Parameter
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 from rich.table import Table
 
 from thonecls import __version__, workflow
 from thonecls.checkpoint import EVERY
 from thonecls.errors import ThoneclsError
-from thonecls.train import PRESETS, Progress, TrainConfig
+from thonecls.progress import Display
+from thonecls.train import PRESETS, TrainConfig
 
 INTERRUPTED = 130  # the exit code that shells use after Ctrl-C
 
@@ -94,6 +89,9 @@ def demo(
     *,
     out: Out = Path("demo-output"),
     target: Annotated[int, Parameter(help="Class of Indian Pines to map, 1 to 16.")] = 2,
+    positives: Annotated[
+        int, Parameter(help="Labels to train on; small classes need fewer than their pixels.")
+    ] = 100,
     preset: Preset = "fast",
     seed: Seed = 0,
     config: Settings = Overrides(),  # noqa: B008  # frozen
@@ -104,9 +102,14 @@ def demo(
     Uses Indian Pines (AVIRIS, 145×145 pixels, 200 bands), which comes with the package. Writes
     overview.png, curves.png, run.json, the map and the model, and prints precision, recall, F1.
     """
-    with _training_bar(quiet=json) as watch:
+    with Display(errors, quiet=json) as display:
         summary = workflow.demo(
-            out, config=_resolve(preset, config), target=target, seed=seed, on_step=watch
+            out,
+            config=_resolve(preset, config),
+            target=target,
+            positives=positives,
+            seed=seed,
+            on_step=display.on_step,
         )
     return _conclude(summary, json)
 
@@ -150,13 +153,13 @@ def train(
 ) -> int:
     """Train on your own scene and labels, then map the scene.
 
-    Writes model.safetensors, probability.npy, map.npy (1 class, 0 other), overview.png,
-    curves.png and run.json. Ctrl-C ends training early and keeps what was learnt; --resume goes
-    on from there, and from the last checkpoint after a crash, to the same result.
+    Writes model.safetensors, probability.npy, map.npy (1 class, 0 other, 255 nodata),
+    overview.png, curves.png and run.json. Ctrl-C ends training early and keeps what was learnt;
+    --resume goes on from there, and from the last checkpoint after a crash, to the same result.
 
     Example: thonecls train scene.mat truth.mat --target 3 --out run
     """
-    with _training_bar(quiet=json) as watch:
+    with Display(errors, quiet=json) as display:
         summary = workflow.train_scene(
             cube,
             labels,
@@ -171,14 +174,15 @@ def train(
             overwrite=overwrite,
             resume=resume,
             checkpoint_every=checkpoint_every,
-            on_step=watch,
+            on_step=display.on_step,
+            on_window=display.on_window,
         )
     return _conclude(summary, json)
 
 
 @app.command(name="map")
 def map_command(
-    model: Annotated[Path, Parameter(help="A model that `thonecls train` wrote.")],
+    model: Annotated[Path, Parameter(help="A model, or the run folder that holds it.")],
     cube: Annotated[
         Path, Parameter(help="The scene to map, with the bands of the training scene.")
     ],
@@ -190,25 +194,18 @@ def map_command(
         str | None, Parameter(help="Name of the cube's array, if the file holds several.")
     ] = None,
     device: Annotated[str, Parameter(help="auto, cpu, cuda or mps.")] = "auto",
+    overwrite: Annotated[
+        bool, Parameter(help="Replace a map that is in the folder already.", negative=())
+    ] = False,
     json: Json = False,
 ) -> int:
     """Map a scene with a trained model.
 
-    Writes probability.npy, map.npy (1 class, 0 other), overview.png and map.json.
+    Writes probability.npy, map.npy (1 class, 0 other, 255 nodata), overview.png and map.json.
 
     Example: thonecls map run/model.safetensors scene.mat --out map
     """
-    bar = Bar(
-        TextColumn("mapping"),
-        BarColumn(),
-        TextColumn("{task.percentage:.0f} %"),
-        TimeRemainingColumn(compact=True),
-        TextColumn("left"),
-        console=errors,
-        disable=json,
-    )
-    with bar:
-        task = bar.add_task("", total=None)
+    with Display(errors, quiet=json) as display:
         summary = workflow.map_scene(
             model,
             cube,
@@ -217,7 +214,8 @@ def map_command(
             variable=cube_variable,
             threshold=threshold,
             device=device,
-            on_window=lambda done, total: bar.update(task, completed=done, total=total),
+            overwrite=overwrite,
+            on_window=display.on_window,
         )
     return _conclude(summary, json)
 
@@ -244,68 +242,26 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         app(arguments, exit_on_error=False, print_error=False)
     except (ThoneclsError, CycloptsError) as error:
-        if "--json" in arguments:
-            print(jsonlib.dumps({"error": str(error)}))
-        else:
-            errors.print(f"[bold red]error:[/bold red] {escape(str(error))}", soft_wrap=True)
-        sys.exit(2)
+        _fail(str(error), arguments)
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        _fail(f"{error.strerror or error}{where}: check the path and the space left", arguments)
     except KeyboardInterrupt:
         errors.print("stopped")
         sys.exit(INTERRUPTED)
 
 
+def _fail(message: str, arguments: list[str]) -> NoReturn:
+    if "--json" in arguments:
+        print(jsonlib.dumps({"error": message}))
+    else:
+        errors.print(f"[bold red]error:[/bold red] {escape(message)}", soft_wrap=True)
+    sys.exit(2)
+
+
 def _resolve(preset: str, overrides: TrainConfig) -> TrainConfig:
     given = {name: value for name, value in asdict(overrides).items() if value is not None}
     return replace(PRESETS[preset], **given)
-
-
-@contextmanager
-def _training_bar(*, quiet: bool) -> Iterator[workflow.OnStep]:
-    """A progress bar as an `on_step` callback, which also asks to stop after the first Ctrl-C."""
-    stopping = False
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        nonlocal stopping
-        if stopping:
-            raise KeyboardInterrupt
-        stopping = True
-        errors.print("stopping after this step; Ctrl-C again to give up at once")
-
-    bar = Bar(
-        TextColumn("training"),
-        BarColumn(),
-        TextColumn("epoch {task.fields[epoch]}  loss {task.fields[loss]}  {task.fields[pixels]}"),
-        TimeRemainingColumn(compact=True),
-        TextColumn("left"),
-        console=errors,
-        disable=quiet,
-    )
-    task = bar.add_task("", total=None, epoch="-", loss="-", pixels="")
-
-    def watch(progress: Progress) -> bool:
-        speed = progress.pixels * (bar.tasks[task].speed or 0)
-        bar.update(
-            task,
-            total=progress.epochs * progress.steps,
-            completed=(progress.epoch - 1) * progress.steps + progress.step,
-            epoch=f"{progress.epoch}/{progress.epochs}",
-            loss=f"{progress.figures.loss:.4f}",
-            pixels=f"{speed / 1e3:,.0f} kpx/s",
-        )
-        if not (quiet or bar.live.is_started):  # only now: an early error needs no bar
-            errors.print(
-                f"training on {progress.pixels:,} pixels for {progress.epochs} epochs; "
-                "Ctrl-C stops early and keeps what was learnt"
-            )
-            bar.start()
-        return stopping
-
-    previous = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield watch
-    finally:
-        bar.stop()
-        signal.signal(signal.SIGINT, previous)
 
 
 def _conclude(summary: dict[str, Any], as_json: bool) -> int:
@@ -322,9 +278,8 @@ def _print_summary(summary: dict[str, Any]) -> None:
     scores = summary.get("scores")
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in summary.items():
-        if name in ("scores", "config", "versions", "last_epoch", "scene"):
-            continue
-        table.add_row(name.replace("_", " "), escape(_shown(value)))
+        if name != "scores":
+            table.add_row(name.replace("_", " "), escape(_shown(value)))
     console.print(table)
     if scores:
         console.print(
@@ -339,6 +294,8 @@ def _print_summary(summary: dict[str, Any]) -> None:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_shown(item)}" for key, item in value.items())
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

@@ -103,7 +103,8 @@ class THOneCls(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             return self.bands
         shape = np.shape(cube)
         axis = band_axis(shape, labels=labels) if len(shape) == 3 else "first"
-        if axis is None and labels.shape[1:] == (2,):
+        fits = labels.shape in (shape[1:], shape[:2]) or labels.shape[1:] == (2,)
+        if axis is None and fits:
             warnings.warn(
                 f"took the first axis of {shape} as the bands; say bands='first' or bands='last'",
                 stacklevel=3,

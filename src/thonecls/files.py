@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,17 +17,16 @@ from thonecls.errors import FileError
 def write_atomically(path: Path, content: bytes, *, sync: bool = True) -> None:
     """Write beside the target, then rename: readers see the old file or the new, never half."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    unfinished = path.with_name(f".{path.name}.part")  # the next attempt replaces what a kill left
     try:
-        with os.fdopen(handle, "wb") as file:
+        with unfinished.open("wb") as file:
             file.write(content)
             if sync:
                 file.flush()
                 os.fsync(file.fileno())
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
+        unfinished.replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
         raise
 
 

@@ -16,10 +16,10 @@ from torch import Tensor
 from thonecls import store
 from thonecls.errors import ConfigError, ModelError
 from thonecls.frozen import HALO, STRIDE, FrozenNet
-from thonecls.net import FreeOCNet
+from thonecls.net import WIDTHS, FreeOCNet
 from thonecls.scene import BandStatistics, Source, as_source, standardize
 
-TILE = 768  # rows and columns scored at a time: about 1 GB of memory with their halo
+MEMORY = 1.2e9  # bytes that a tile with its halo may take while it is scored
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +40,12 @@ class Model:
         return len(self.statistics.mean)
 
     def score(
-        self, cube: Source | NDArray[Any], *, device: str = "auto", tile: int = TILE
+        self, cube: Source | NDArray[Any], *, device: str = "auto", tile: int | None = None
     ) -> NDArray[np.float32]:
         """Probability of the target class, (H, W) float32, NaN on nodata.
 
         cube: a scene, a source, or a (C, H, W) array, with the bands that the model was trained
-        on. The tile's size bounds the memory and does not change the result.
+        on. The tile's side bounds the memory, and does not change the result.
         """
         source = as_source(cube)
         probability = np.empty(source.shape, dtype=np.float32)
@@ -54,7 +54,7 @@ class Model:
         return probability
 
     def score_windows(
-        self, source: Source, *, device: str = "auto", tile: int = TILE
+        self, source: Source, *, device: str = "auto", tile: int | None = None
     ) -> Iterator[tuple[slice, slice, NDArray[np.float32]]]:
         """Score a scene of any size window by window: rows, columns and their probabilities.
 
@@ -67,7 +67,7 @@ class Model:
                 "give it the same bands, in the same order"
             )
         net = FrozenNet(self.net, self.frozen, resolve_device(device))
-        return self._score_windows(net, source, tile)
+        return self._score_windows(net, source, tile or _default_tile(source.bands))
 
     def _score_windows(
         self, net: FrozenNet, source: Source, tile: int
@@ -113,14 +113,22 @@ def resolve_device(name: str) -> torch.device:
     """The torch device of a name; "auto" takes CUDA, then MPS, then the CPU."""
     if name != "auto":
         try:
-            return torch.device(name)
-        except RuntimeError as error:
+            device = torch.device(name)
+            torch.empty(1, device=device)
+        except (RuntimeError, AssertionError, NotImplementedError) as error:
             raise ConfigError(
-                f"no device is called {name!r}: use auto, cpu, cuda or mps"
+                f"the device {name!r} cannot be used here: take auto, cpu, cuda or mps"
             ) from error
+        return device
     if torch.cuda.is_available():
         return torch.device("cuda")
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def _default_tile(bands: int) -> int:
+    """The side of a tile that keeps to `MEMORY`: two copies of the cube, and the features."""
+    a_pixel = 4 * (2 * bands + 4 * WIDTHS[0])
+    return max(STRIDE * 8, int((MEMORY / a_pixel) ** 0.5) - 2 * HALO)
 
 
 def _tiles(length: int, tile: int) -> list[slice]:

@@ -15,7 +15,14 @@ import itertools
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import adaptive_max_pool2d, group_norm, interpolate, linear, relu
+from torch.nn.functional import (
+    adaptive_max_pool2d,
+    group_norm,
+    interpolate,
+    linear,
+    max_pool2d,
+    relu,
+)
 
 WIDTHS = (64, 128, 192, 256)
 DECODER_WIDTH = 128
@@ -161,7 +168,8 @@ class FreeOCNet(nn.Module):
         maps = [features]
         for down, block in zip(self.downs, self.blocks[1:], strict=True):
             if valid is not None:
-                valid = valid[:, :, ::2, ::2]  # where the strided convolution is centred
+                # Any valid pixel will do: no level may be without one.
+                valid = max_pool2d(valid.float(), 2, ceil_mode=True) > 0
             features = block(relu(down(features)), valid)
             maps.append(features)
         return maps

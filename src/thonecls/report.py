@@ -37,13 +37,15 @@ def draw_overview(
     *,
     title: str,
     threshold: float = 0.5,
-    rgb: tuple[int, int, int] | None = None,
     truth: Truth | None = None,
 ) -> None:
-    """Save a PNG: false-colour scene with labels, probability and map; errors if truth is known."""
+    """Save a PNG: false-colour scene with labels, probability and map; errors if truth is known.
+
+    scene: its first three bands are shown as red, green and blue.
+    """
     figure, panels = _panels(3 if truth is None else 5, scene.shape, title)
     axes = iter(panels)
-    _draw_scene(next(axes), scene, positives, rgb)
+    _draw_scene(next(axes), scene, positives)
     mapped = probability > threshold
     if truth is not None:
         _draw_classes(
@@ -98,14 +100,12 @@ def draw_curves(path: Path, history: dict[str, list[float]], *, title: str) -> N
     save_figure(figure, path)
 
 
-def false_colour(scene: Scene, rgb: tuple[int, int, int] | None = None) -> NDArray[np.float32]:
-    """Three bands as (H, W, 3) in 0..1, each stretched from its 2nd to its 98th percentile."""
-    last = scene.bands - 1
-    chosen = rgb or (last * 3 // 4, last // 2, last // 4)
+def false_colour(scene: Scene) -> NDArray[np.float32]:
+    """The first three bands as (H, W, 3) in 0..1, each stretched from 2nd to 98th percentile."""
     image = np.ones((*scene.shape, 3), dtype=np.float32)
-    for i, band in enumerate(chosen):
-        low, high = np.percentile(scene.cube[band][scene.valid], (2, 98))
-        image[..., i] = np.clip((scene.cube[band] - low) / max(float(high - low), 1e-12), 0, 1)
+    for i, band in enumerate(scene.cube[:3]):
+        low, high = np.percentile(band[scene.valid], (2, 98))
+        image[..., i] = np.clip((band - low) / max(float(high - low), 1e-12), 0, 1)
     image[~scene.valid] = 1
     return image
 
@@ -130,13 +130,8 @@ def _frame(axis: Axes, name: str) -> None:
     axis.set_yticks([])
 
 
-def _draw_scene(
-    axis: Axes,
-    scene: Scene,
-    positives: NDArray[np.bool_] | None,
-    rgb: tuple[int, int, int] | None,
-) -> None:
-    axis.imshow(false_colour(scene, rgb), interpolation="nearest")
+def _draw_scene(axis: Axes, scene: Scene, positives: NDArray[np.bool_] | None) -> None:
+    axis.imshow(false_colour(scene), interpolation="nearest")
     name = "Scene in false colour"
     if positives is not None:
         rows, columns = np.nonzero(positives)

@@ -25,7 +25,6 @@ class Scene:
 
     cube: FloatArray
     valid: BoolArray
-    wavelengths: tuple[float, ...] | None = None
 
     @property
     def bands(self) -> int:
@@ -38,8 +37,7 @@ class Scene:
 
     def read(self, rows: slice, columns: slice) -> Scene:
         """A part of the scene, without copying it."""
-        part = self.cube[:, rows, columns], self.valid[rows, columns]
-        return Scene(*part, wavelengths=self.wavelengths)
+        return Scene(self.cube[:, rows, columns], self.valid[rows, columns])
 
 
 class Source(Protocol):
@@ -129,7 +127,8 @@ def as_scene(
         if not finite.all():
             raise SceneError(
                 f"the cube holds NaN or infinite values in {int((~finite).sum())} of "
-                f"{finite.size} pixels: repair them, or mark them as nodata (valid=...)"
+                f"{finite.size} pixels: repair or cut them out; from Python, "
+                "as_scene(cube, valid=mask) leaves them out as nodata"
             )
     elif valid.shape != array.shape[1:]:
         raise SceneError(f"valid has shape {valid.shape}, the scene {array.shape[1:]}")

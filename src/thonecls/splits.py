@@ -70,19 +70,30 @@ def draw_labels(
     return Labels(np.flatnonzero(positives & valid), drawn)
 
 
-def check_labels(labels: Labels, valid: BoolArray) -> None:
-    """Refuse labels that nothing can be learnt from, or that lie outside the valid pixels."""
-    if labels.positive.size == 0:
+def check_positives(positive: IntArray, shape: tuple[int, int]) -> None:
+    """Refuse positives that are none, or that lie outside a scene of this shape."""
+    if positive.size == 0:
         raise LabelError(
             "no positive pixel is labelled: mark at least one (about 100 work well), "
             "and check that the target class is the right one"
         )
-    everything = np.concatenate([labels.positive, labels.unlabeled])
-    if everything.min() < 0 or everything.max() >= valid.size:
+    _check_inside(positive, shape[0] * shape[1])
+
+
+def _check_inside(pixels: IntArray, size: int) -> None:
+    if pixels.size and (pixels.min() < 0 or pixels.max() >= size):
+        worst = int(pixels.min() if pixels.min() < 0 else pixels.max())
         raise LabelError(
-            f"labels point at pixel {int(everything.max())}, the scene has {valid.size}: "
+            f"labels point at pixel {worst}, the scene has {size}: "
             "use flat row-major indices of this scene"
         )
+
+
+def check_labels(labels: Labels, valid: BoolArray) -> None:
+    """Refuse labels that nothing can be learnt from, or that lie outside the valid pixels."""
+    check_positives(labels.positive, (valid.shape[0], valid.shape[1]))
+    _check_inside(labels.unlabeled, valid.size)
+    everything = np.concatenate([labels.positive, labels.unlabeled])
     if not valid.flat[everything].all():
         raise LabelError("labels lie on nodata: leave those pixels out")
     others = np.setdiff1d(labels.unlabeled, labels.positive).size
@@ -131,7 +142,7 @@ def _from_mask(array: NDArray[Any]) -> BoolArray:
     if not (values <= {0, 1} or values <= {-1, 1}):
         raise LabelError(
             f"a label mask holds True/False, 1/0 or 1/-1. Got {sorted(values)[:6]} instead; "
-            "pick one class, such as truth == 2"
+            "pick one class (--target 2, or truth == 2)"
         )
     return np.asarray(array == 1)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import inspect
 import json
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -21,7 +22,7 @@ from torch import Tensor
 from thonecls.checkpoint import EVERY, Keeper, State
 from thonecls.errors import ConfigError, TrainingError
 from thonecls.frozen import freeze
-from thonecls.losses import LOSSES, positive_loss, taylor_variational, variational
+from thonecls.losses import LOSSES, positive_loss
 from thonecls.model import Model, resolve_device
 from thonecls.net import FreeOCNet
 from thonecls.sampler import pseudo_batches
@@ -33,7 +34,13 @@ from thonecls.scene import (
     read_all,
     standardize,
 )
-from thonecls.splits import Labels, check_labels, draw_labels, positive_mask
+from thonecls.splits import (
+    Labels,
+    check_labels,
+    check_positives,
+    draw_labels,
+    positive_mask,
+)
 from thonecls.teacher import CONSISTENCIES, DECAYS, ema_update_
 from thonecls.windows import Mosaic, gather
 
@@ -50,7 +57,7 @@ class TrainConfig:
     epochs: int = _setting(300, "Passes over the labelled and unlabeled pixels.")
     batches: int = _setting(10, "Pseudo-batches, and so optimisation steps, in an epoch.")
     unlabeled: int = _setting(4000, "Unlabeled pixels drawn from the whole scene.")
-    loss: Literal["taylor", "variational"] = _setting("taylor", "The PU loss.")
+    loss: str = _setting("taylor", f"The PU loss: {', '.join(LOSSES)}.")
     order: int = _setting(
         2, "Order of the Taylor expansion; higher is stricter and learns faster, but overfits."
     )
@@ -78,11 +85,11 @@ class TrainConfig:
         for name in ("epochs", "batches", "order", "budget"):
             _require(self, name, "1 or more", getattr(self, name) >= 1)
         _require(self, "unlabeled", "2 or more", self.unlabeled >= 2)
-        for name in ("beta", "weight_decay", "settle"):
+        for name in ("beta", "weight_decay"):
             _require(self, name, "0 or more", 0 <= getattr(self, name) < float("inf"))
         for name in ("rate", "clip", "width"):
             _require(self, name, "above 0", 0 < getattr(self, name) < float("inf"))
-        for name in ("alpha", "momentum"):
+        for name in ("alpha", "momentum", "settle"):
             _require(self, name, "from 0 to below 1", 0 <= getattr(self, name) < 1)
         _require(self, "rate_decay", "above 0 and at most 1", 0 < self.rate_decay <= 1)
         for name, known in (
@@ -102,6 +109,7 @@ PAPER = TrainConfig()
 # Chosen on the Houston 2018 scene and on loss curves alone; see docs/adr/0005-fast-preset.md.
 FAST = replace(PAPER, epochs=40, rate=1e-3, rate_decay=1.0, settle=0.02)
 SETTLED_OVER = 3  # epochs over which the fall is averaged
+LEARNING = 0.8  # of its largest value: below, the mean probability has clearly fallen
 PRESETS = {"paper": PAPER, "fast": FAST}
 
 
@@ -156,6 +164,7 @@ def fit(
     on_step: Callable[[Progress], bool | None] | None = None,
     checkpoint: Path | None = None,
     checkpoint_every: float = EVERY,
+    resume: bool = False,
 ) -> Model:
     """Train the network on one scene and return its teacher as a `Model`.
 
@@ -164,8 +173,8 @@ def fit(
     windows of it, with unlabeled pixels drawn from them. The same generator state gives the same
     bits on the same machine. `on_epoch` and `on_step` report progress; when `on_step` returns
     True, training ends there with a usable model. With a `checkpoint` path the state is kept
-    there every so many seconds and at the end, and training continues from it if it exists, to
-    the same bits.
+    there every so many seconds and at the end; with `resume`, training goes on from it if it
+    exists, to the same bits.
     """
     source = as_source(scene)
     device = resolve_device(config.device)
@@ -174,8 +183,9 @@ def fit(
     statistics = band_statistics(mosaic.scene)
     cube, valid = _inputs(mosaic, statistics, device)
     state = _start(source.bands, config, generator, device)
-    keeper = Keeper(checkpoint, _fingerprint(config, statistics, labels), checkpoint_every)
-    keeper.restore_(state)
+    keeper = Keeper(checkpoint, _fingerprint(config, statistics, labels, state), checkpoint_every)
+    if resume:
+        keeper.restore_(state)
     generator.set_state(state.shuffle)
     began, stopped = time.perf_counter() - state.seconds, False
 
@@ -253,10 +263,7 @@ def objective(
     with torch.autocast(cube.device.type, torch.bfloat16, enabled=on_cuda):
         logits = student.logits_at(cube, pixels, valid).float()
     of_positive, of_unlabeled = logits.split([len(part) for part in batch])
-    if config.loss == "taylor":
-        pu = taylor_variational(of_positive, of_unlabeled, config.order)
-    else:
-        pu = variational(of_positive, of_unlabeled)
+    pu = LOSSES[config.loss](of_positive, of_unlabeled, **_hyper(config))
     part = positive_loss(of_positive.detach())
     if config.beta == 0:
         share = torch.sigmoid(of_unlabeled.detach()).mean()
@@ -274,14 +281,22 @@ def _finished(state: State, config: TrainConfig) -> bool:
 
     While the class is being learnt, the mean probability of the unlabeled pixels falls fast. Once
     it stands, the network only goes on to memorise unlabeled pixels of the class as negatives.
+    Before it has fallen clearly, learning has not begun.
     """
     if state.epoch >= config.epochs:
         return True
     if config.settle == 0 or len(state.history) <= SETTLED_OVER:
         return False
-    share = Figures._fields.index("share")
-    before, now = state.history[-1 - SETTLED_OVER][share], state.history[-1][share]
-    return now > before * (1 - config.settle) ** SETTLED_OVER
+    share = [figures[Figures._fields.index("share")] for figures in state.history]
+    if share[-1] > LEARNING * max(share):
+        return False
+    return share[-1] > share[-1 - SETTLED_OVER] * (1 - config.settle) ** SETTLED_OVER
+
+
+def _hyper(config: TrainConfig) -> dict[str, Any]:
+    """Those settings that the loss takes, by the names of its arguments after the logits."""
+    names = list(inspect.signature(LOSSES[config.loss]).parameters)[2:]
+    return {f.name: getattr(config, f.name) for f in fields(config) if f.name in names}
 
 
 def _start(
@@ -322,9 +337,12 @@ def _progress(
     return Progress(state.epoch + 1, config.epochs, state.step, steps, figures, pixels, snapshot)
 
 
-def _fingerprint(config: TrainConfig, statistics: BandStatistics, labels: Labels) -> str:
-    """Tells one training from another: settings, scene and labels."""
+def _fingerprint(
+    config: TrainConfig, statistics: BandStatistics, labels: Labels, start: State
+) -> str:
+    """Tells one training from another: settings, scene, labels and random numbers."""
     digest = hashlib.sha256(json.dumps(asdict(config)).encode())
+    digest.update(start.shuffle.numpy().tobytes())
     for array in (statistics.mean, statistics.std, labels.positive, labels.unlabeled):
         digest.update(array.tobytes())
     return digest.hexdigest()
@@ -337,11 +355,14 @@ def _training_view(
     generator: torch.Generator,
 ) -> Mosaic:
     """What training sees: the whole scene, or windows of it where it is over the budget."""
+    if isinstance(labels, Labels):
+        check_positives(labels.positive, source.shape)
     if source.shape[0] * source.shape[1] > config.budget:
         if isinstance(labels, Labels):
             positive, count = labels.positive, len(labels.unlabeled)
         else:
             positive = np.flatnonzero(positive_mask(labels, source.shape))
+            check_positives(positive, source.shape)
             count = config.unlabeled
         rng = _numpy_generator(generator)
         return gather(source, positive, unlabeled=count, budget=config.budget, rng=rng)

@@ -52,9 +52,8 @@ def gather(
             f"the {len(positive)} labels lie too far apart for {budget:,} pixels of windows: "
             "raise the budget, or label in fewer places"
         )
-    high = [source.shape[0] - window[0], source.shape[1] - window[1]]
-    random = rng.integers(0, high, size=(most - len(around), 2), endpoint=True)
-    origins = np.concatenate([around, random])
+    centres = rng.integers(0, source.shape, size=(most - len(around), 2))
+    origins = np.concatenate([around, _origin(centres, window, source.shape)])
     parts = [source.read(*_slices(origin, window)) for origin in origins]
     scene = Scene(
         np.concatenate([part.cube for part in parts], axis=1),
@@ -71,14 +70,19 @@ def gather(
 
 def _cover(pairs: IntArray, window: tuple[int, int], shape: tuple[int, int]) -> IntArray:
     """Origins of windows that hold all pairs, each centred on the first that is still outside."""
-    half, origins = np.array(window) // 2, []
-    left = pairs
+    origins, left = [], pairs
     while len(left):
-        origin = np.clip(left[0] - half, 0, np.array(shape) - window)
+        origin = _origin(left[0], window, shape)
         origins.append(origin)
         inside = ((left >= origin) & (left < origin + window)).all(axis=1)
         left = left[~inside]
     return np.array(origins, dtype=np.int64).reshape(-1, 2)
+
+
+def _origin(centre: IntArray, window: tuple[int, int], shape: tuple[int, int]) -> IntArray:
+    """The upper left corner of a window about a centre, moved inside the scene where it must."""
+    corner = centre - np.array(window) // 2
+    return np.asarray(np.clip(corner, 0, np.array(shape) - window), dtype=np.int64)
 
 
 def _place(pairs: IntArray, origins: IntArray, window: tuple[int, int]) -> IntArray:

@@ -20,12 +20,13 @@ from thonecls.files import check_writable, write_atomically, writing_array
 from thonecls.metrics import evaluate
 from thonecls.model import Model
 from thonecls.report import Truth, draw_curves, draw_overview
-from thonecls.scene import Bands, Scene, Source, read_all
+from thonecls.scene import Bands, Scene, Source
 from thonecls.splits import paper_split, positive_mask
 from thonecls.train import Progress, TrainConfig, fit
 
 MODEL, RUN, CHECKPOINT = "model.safetensors", "run.json", "checkpoint.safetensors"
 PROBABILITY, MAP = "probability.npy", "map.npy"
+STRIP = 64  # rows that are read at a time to look a scene over
 PICTURE = 2000  # pixels that a side of the overview shows at most
 OnWindow = Callable[[int, int], None]
 OnStep = Callable[[Progress], bool | None]
@@ -47,6 +48,7 @@ def train_scene(
     resume: bool = False,
     checkpoint_every: float = EVERY,
     on_step: OnStep | None = None,
+    on_window: OnWindow | None = None,
 ) -> dict[str, Any]:
     """Train on a scene and its labels; write model, map and pictures to the folder `out`.
 
@@ -55,17 +57,17 @@ def train_scene(
     """
     check_threshold(threshold)
     check_writable(out)
+    facts = {"cube": str(cube), "labels": str(labels), "target": target, "seed": seed}
     if resume and (out / RUN).exists() and not (out / CHECKPOINT).exists():
-        finished: dict[str, Any] = json.loads((out / RUN).read_text())
-        return finished
+        return _finished_run(out, {**facts, "config": asdict(config)})
     if not (resume or overwrite):
         _refuse_to_overwrite(out)
     found = read_positives(labels, target=target, variable=labels_variable)
     source = open_scene(cube, axis=axis, variable=cube_variable, labels=found)
     positives = positive_mask(found, source.shape)
-    generator = torch.Generator().manual_seed(seed)
-    if overwrite:
-        (out / CHECKPOINT).unlink(missing_ok=True)
+    generator = _generator(seed)
+    if source.shape[0] * source.shape[1] > config.budget:
+        _check_finite(source)  # windows alone would find a bad pixel only after training
     model = fit(
         source,
         positives,
@@ -74,9 +76,21 @@ def train_scene(
         on_step=on_step,
         checkpoint=out / CHECKPOINT,
         checkpoint_every=checkpoint_every,
+        resume=resume,
     )
-    facts = {"cube": str(cube), "labels": str(labels), "seed": seed}
-    return _write_run(out, model, source, positives, facts, title=cube.name, threshold=threshold)
+    summary = _write_run(
+        out,
+        model,
+        source,
+        positives,
+        facts,
+        title=cube.name,
+        threshold=threshold,
+        on_window=on_window,
+    )
+    if summary["finished"]:
+        (out / CHECKPOINT).unlink(missing_ok=True)
+    return summary
 
 
 def map_scene(
@@ -88,6 +102,7 @@ def map_scene(
     variable: str | None = None,
     threshold: float = 0.5,
     device: str = "auto",
+    overwrite: bool = False,
     on_window: OnWindow | None = None,
 ) -> dict[str, Any]:
     """Map a scene with a saved model into the folder `out`; returns a summary.
@@ -97,7 +112,9 @@ def map_scene(
     """
     check_threshold(threshold)
     check_writable(out)
-    trained = Model.load(model)
+    if (out / RUN).exists() or ((out / MAP).exists() and not overwrite):
+        raise FileError(f"{out} holds a map already: choose another --out, or say --overwrite")
+    trained = Model.load(model / MODEL if model.is_dir() else model)
     source = open_scene(cube, axis=axis, variable=variable, bands=trained.bands)
     written = _write_map(
         out, trained, source, threshold=threshold, device=device, on_window=on_window
@@ -113,23 +130,28 @@ def demo(
     *,
     config: TrainConfig,
     target: int = 2,
+    positives: int = 100,
     seed: int = 0,
     on_step: OnStep | None = None,
 ) -> dict[str, Any]:
-    """Map one class of Indian Pines from 100 labels and compare it with the ground truth."""
+    """Map one class of Indian Pines from a few labels and compare it with the ground truth."""
     check_writable(out)
+    if (out / CHECKPOINT).exists() or "dataset" not in _read_run(out, {"dataset": ""}):
+        raise FileError(f"{out} holds a training of your own: choose another --out")
     data = indian_pines()
-    split = paper_split(data.truth, target)
-    generator = torch.Generator().manual_seed(seed)
+    split = paper_split(
+        data.truth, target, positives=positives, unlabeled=min(config.unlabeled, data.truth.size)
+    )
+    generator = _generator(seed)
     model = fit(data.scene, split.labels, config=config, generator=generator, on_step=on_step)
-    positives = np.zeros(data.scene.shape, dtype=bool)
-    positives.flat[split.labels.positive] = True
+    labelled = np.zeros(data.scene.shape, dtype=bool)
+    labelled.flat[split.labels.positive] = True
     facts = {"dataset": data.name, "target": target, "class": data.classes[target], "seed": seed}
     return _write_run(
         out,
         model,
         data.scene,
-        positives,
+        labelled,
         facts,
         title=f"Indian Pines, {data.classes[target]}",
         rgb=data.rgb,
@@ -154,15 +176,19 @@ def describe(path: Path, *, variable: str | None = None) -> dict[str, Any]:
             "last_epoch": last,
         }
     array = read_array(path, axes=3, variable=variable)
-    values = np.asarray(array, dtype=np.float64)
-    finite = np.isfinite(values)
+    lowest, highest, bad = np.inf, -np.inf, 0
+    for part in array:  # one slice at a time: the cube may be larger than memory
+        good = part[np.isfinite(part)]
+        bad += part.size - good.size
+        if good.size:
+            lowest, highest = min(lowest, float(good.min())), max(highest, float(good.max()))
     return {
         "cube": str(path),
         "shape": list(array.shape),
         "type": str(array.dtype),
-        "minimum": float(values[finite].min()) if finite.any() else None,
-        "maximum": float(values[finite].max()) if finite.any() else None,
-        "not_finite": int((~finite).sum()),
+        "minimum": lowest if bad < array.size else None,
+        "maximum": highest if bad < array.size else None,
+        "not_finite": bad,
     }
 
 
@@ -188,6 +214,7 @@ def _write_run(
     threshold: float = 0.5,
     rgb: tuple[int, int, int] | None = None,
     truth: Truth | None = None,
+    on_window: OnWindow | None = None,
 ) -> dict[str, Any]:
     """Model, map, pictures and run.json of a finished training; returns what run.json holds."""
     model.save(out / MODEL)  # first of all: the rest can be made again from it
@@ -199,7 +226,7 @@ def _write_run(
         "positives": training["positives"],
         "epochs_done": len(training["history"]["loss"]),
         **{k: training[k] for k in ("finished", "seconds", "config", "versions")},
-        **_write_map(out, model, source, threshold=threshold, device=device),
+        **_write_map(out, model, source, threshold=threshold, device=device, on_window=on_window),
     }
     if truth is not None:
         probability = np.load(out / PROBABILITY, mmap_mode="r")
@@ -211,9 +238,42 @@ def _write_run(
     _draw_overview(out, source, positives, title=title, threshold=threshold, rgb=rgb, truth=truth)
     draw_curves(out / "curves.png", training["history"], title="Training by epoch")
     write_json(out / RUN, summary)
-    if training["finished"]:
-        (out / CHECKPOINT).unlink(missing_ok=True)
     return summary
+
+
+def _read_run(out: Path, default: dict[str, Any]) -> dict[str, Any]:
+    """What run.json in a folder holds, or the default where there is none."""
+    if not (out / RUN).exists():
+        return default
+    try:
+        found: dict[str, Any] = json.loads((out / RUN).read_text())
+    except (OSError, ValueError) as error:
+        raise FileError(f"cannot read {out / RUN} ({error}): choose another --out") from error
+    return found
+
+
+def _finished_run(out: Path, wanted: dict[str, Any]) -> dict[str, Any]:
+    """The summary of a training that has ended, if it is the one that is wanted."""
+    found = _read_run(out, {})
+    differ = [name for name, value in wanted.items() if found.get(name) != value]
+    if differ:
+        raise FileError(
+            f"{out} holds a training with other {', '.join(differ)}: choose another --out, "
+            "or say --overwrite"
+        )
+    return found
+
+
+def _check_finite(source: Source) -> None:
+    """Read all of a scene once; a bad value is refused by the reading."""
+    for start in range(0, source.shape[0], STRIP):
+        source.read(slice(start, min(start + STRIP, source.shape[0])), slice(0, source.shape[1]))
+
+
+def _generator(seed: int) -> torch.Generator:
+    if not 0 <= seed < 2**63:
+        raise ConfigError(f"'seed' must be from 0 to 2^63 - 1. Got {seed} instead")
+    return torch.Generator().manual_seed(seed)
 
 
 def _refuse_to_overwrite(out: Path) -> None:
@@ -270,25 +330,26 @@ def _draw_overview(
         rows, columns = np.nonzero(positives)
         small[rows // step, columns // step] = True
         positives = small
+    last = source.bands - 1
+    bands = rgb or (last * 3 // 4, last // 2, last // 4)
     draw_overview(
         out / "overview.png",
-        _thumbnail(source, step),
+        _thumbnail(source, step, bands),
         positives,
         np.asarray(probability[::step, ::step]),
         title=title,
         threshold=threshold,
-        rgb=rgb,
         truth=truth,
     )
 
 
-def _thumbnail(source: Source, step: int) -> Scene:
-    """Every n-th row and column of a scene, read row by row."""
-    if step == 1:
-        return read_all(source)
-    across = slice(0, source.shape[1])
-    rows = [source.read(slice(r, r + 1), across) for r in range(0, source.shape[0], step)]
-    return Scene(
-        np.concatenate([row.cube[:, :, ::step] for row in rows], axis=1),
-        np.concatenate([row.valid[:, ::step] for row in rows], axis=0),
-    )
+def _thumbnail(source: Source, step: int, bands: tuple[int, int, int]) -> Scene:
+    """Three bands of every n-th row and column, read a few rows at a time."""
+    cubes, valids = [], []
+    strip = max(step, STRIP // step * step)
+    for start in range(0, source.shape[0], strip):
+        rows = slice(start, min(start + strip, source.shape[0]))
+        part = source.read(rows, slice(0, source.shape[1]))
+        cubes.append(part.cube[list(bands), ::step, ::step])
+        valids.append(part.valid[::step, ::step])
+    return Scene(np.concatenate(cubes, axis=1), np.concatenate(valids, axis=0))

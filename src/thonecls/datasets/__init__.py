@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from thonecls.datasets.dataset import Dataset
 from thonecls.datasets.indian_pines import indian_pines
 from thonecls.datasets.synthetic import synthetic
 
-DATASETS: dict[str, Callable[[], Dataset]] = {
-    "indian-pines": indian_pines,
-    "synthetic": synthetic,
-}
-
-__all__ = ["DATASETS", "Dataset", "indian_pines", "synthetic"]
+__all__ = ["Dataset", "indian_pines", "synthetic"]
