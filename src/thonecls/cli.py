@@ -277,8 +277,9 @@ def _print_summary(summary: dict[str, Any]) -> None:
     console = Console()
     scores = summary.get("scores")
     table = Table(show_header=False, box=None, pad_edge=False)
+    made = "mapped_share" in summary  # what was made is in the folder; `info` shows it in full
     for name, value in summary.items():
-        if name != "scores":
+        if name != "scores" and not (made and name in ("config", "versions")):
             table.add_row(name.replace("_", " "), escape(_shown(value)))
     console.print(table)
     if scores:
@@ -287,7 +288,7 @@ def _print_summary(summary: dict[str, Any]) -> None:
             f"F1 {scores['f1']:.2f}[/bold]  AUC {scores['auc']:.2f}  "
             f"({scores['positives']} of {scores['pixels']} test pixels are of the class)"
         )
-    if "mapped_share" in summary:
+    if made:
         console.print(f"picture: {escape(str(Path(summary['out']) / 'overview.png'))}")
     if not summary.get("finished", True):
         console.print("training was stopped early: the model and its map are usable as they are")
