@@ -277,20 +277,26 @@ def objective(
 
 
 def _finished(state: State, config: TrainConfig) -> bool:
-    """Whether all epochs are done, or the map has stopped shrinking.
-
-    While the class is being learnt, the mean probability of the unlabeled pixels falls fast. Once
-    it stands, the network only goes on to memorise unlabeled pixels of the class as negatives.
-    Before it has fallen clearly, learning has not begun.
-    """
-    if state.epoch >= config.epochs:
-        return True
-    if config.settle == 0 or len(state.history) <= SETTLED_OVER:
-        return False
+    """Whether all epochs are done, or the map has settled."""
     share = [figures[Figures._fields.index("share")] for figures in state.history]
-    if share[-1] > LEARNING * max(share):
+    return state.epoch >= config.epochs or has_settled(share, config.settle)
+
+
+def has_settled(share: list[float], settle: float) -> bool:
+    """Whether the mean probability of the unlabeled pixels, by epoch, has stopped falling.
+
+    While the class is being learnt, it falls fast. Once it stands, the network only goes on to
+    memorise unlabeled pixels of the class as negatives. Before it has fallen clearly, learning
+    has not begun.
+
+    >>> has_settled([0.5, 0.3, 0.2, 0.1], settle=0.02)
+    False
+    >>> has_settled([0.5, 0.11, 0.1, 0.1, 0.1, 0.1], settle=0.02)
+    True
+    """
+    if settle == 0 or len(share) <= SETTLED_OVER or share[-1] > LEARNING * max(share):
         return False
-    return share[-1] > share[-1 - SETTLED_OVER] * (1 - config.settle) ** SETTLED_OVER
+    return share[-1] > share[-1 - SETTLED_OVER] * (1 - settle) ** SETTLED_OVER
 
 
 def _hyper(config: TrainConfig) -> dict[str, Any]:
