@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,17 @@ def test_twenty_steps_equal_the_dense_algorithm(field_scene: Dataset, tiny: Trai
     torch.testing.assert_close(weights(model), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_same_seed_same_bits(field_scene: Dataset, few_positives: Mask, tiny: TrainConfig) -> None:
+@pytest.fixture(params=[1, 2])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+def test_same_seed_same_bits(
+    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, threads: int
+) -> None:
     def train(seed: int) -> Model:
         torch.manual_seed(np.random.default_rng().integers(2**31))  # must not matter
         generator = torch.Generator().manual_seed(seed)
