@@ -86,7 +86,7 @@ class FrozenNet:
 
     def __call__(self, cube: Tensor) -> Tensor:
         maps: list[Tensor] = []
-        features = cube
+        features = _channels_last(cube)
         for level, (enter, spatial, conv) in enumerate(
             zip(self.inputs, self.spatial, self.convs, strict=True)
         ):
@@ -157,7 +157,13 @@ def _above(coarse: Tensor, fine: Tensor) -> Tensor:
 
 
 def _ready(tensor: Tensor, device: torch.device) -> Tensor:
-    return tensor.detach().to(device, torch.float32).contiguous()
+    return _channels_last(tensor.detach().to(device, torch.float32))
+
+
+def _channels_last(tensor: Tensor) -> Tensor:
+    """Maps and kernels with their channels last in memory: faster without gradients."""
+    fits = tensor.dim() == 4
+    return tensor.contiguous(memory_format=torch.channels_last if fits else torch.contiguous_format)
 
 
 def receptive_field(levels: int = 4) -> int:
