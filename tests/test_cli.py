@@ -258,7 +258,8 @@ def test_a_bad_pixel_far_from_the_labels_is_found_before_training(
 def test_maps_do_not_replace_what_is_there(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(files) == 0
     command = ["map", files / "run", files / "cube.npy", "--out"]
-    assert run(*command, files / "run") == 2
+    assert run(*command, files / "run", "--overwrite") == 2
+    assert "holds a training" in " ".join(capsys.readouterr().err.split())
     assert run(*command, files / "map") == 0
     assert run(*command, files / "map") == 2
     assert "holds a map already" in " ".join(capsys.readouterr().err.split())

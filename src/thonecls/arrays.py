@@ -92,16 +92,8 @@ def band_axis(
     """`find_band_axis` for labels given as a mask or as row/column pairs."""
     mask = pairs = None
     if labels is not None:
-        is_pairs = (
-            labels.ndim == 2
-            and labels.shape[1] == 2
-            and labels.shape
-            not in (
-                shape[1:],
-                shape[:2],
-            )
-        )
-        if is_pairs and len(labels):
+        is_mask = labels.shape in (shape[1:], shape[:2])
+        if not is_mask and labels.shape[1:] == (2,) and len(labels):
             pairs = (int(labels[:, 0].max()), int(labels[:, 1].max()))
         elif labels.ndim == 2:
             mask = (labels.shape[0], labels.shape[1])

@@ -80,6 +80,9 @@ Axis = Annotated[
     Literal["first", "last"] | None,
     Parameter(help="Which axis of the cube holds the bands; by default told from the other input."),
 ]
+CubeVariable = Annotated[
+    str | None, Parameter(help="Name of the cube's array, if the file holds several.")
+]
 Threshold = Annotated[float, Parameter(help="Probability above which a pixel is mapped.")]
 Seed = Annotated[int, Parameter(help="Seed of everything random: same seed, same result.")]
 
@@ -133,9 +136,7 @@ def train(
     seed: Seed = 0,
     threshold: Threshold = 0.5,
     bands_axis: Axis = None,
-    cube_variable: Annotated[
-        str | None, Parameter(help="Name of the cube's array, if the file holds several.")
-    ] = None,
+    cube_variable: CubeVariable = None,
     labels_variable: Annotated[
         str | None, Parameter(help="Name of the labels' array, if the file holds several.")
     ] = None,
@@ -190,9 +191,7 @@ def map_command(
     out: Out,
     threshold: Threshold = 0.5,
     bands_axis: Axis = None,
-    cube_variable: Annotated[
-        str | None, Parameter(help="Name of the cube's array, if the file holds several.")
-    ] = None,
+    cube_variable: CubeVariable = None,
     device: Annotated[str, Parameter(help="auto, cpu, cuda or mps.")] = "auto",
     overwrite: Annotated[
         bool, Parameter(help="Replace a map that is in the folder already.", negative=())
@@ -224,9 +223,7 @@ def map_command(
 def info(
     path: Annotated[Path, Parameter(help="A model, a run folder, or a cube.")],
     *,
-    cube_variable: Annotated[
-        str | None, Parameter(help="Name of the cube's array, if the file holds several.")
-    ] = None,
+    cube_variable: CubeVariable = None,
     json: Json = False,
 ) -> int:
     """Show what a model or a cube holds.

@@ -73,7 +73,7 @@ class TrainConfig:
     weight_decay: float = _setting(1e-4, "Weight decay of SGD.")
     clip: float = _setting(6.0, "Largest global L2 norm of the gradient.")
     settle: float = _setting(
-        0.0, "Stop once the unlabeled pixels' mean probability falls by less an epoch; 0: never."
+        0.0, "Stop once the unlabeled pixels' mean probability falls by a smaller share; 0: never."
     )
     budget: int = _setting(
         500_000, "Pixels seen at a step; a larger scene is trained on windows of it."
@@ -106,7 +106,7 @@ def _require(config: TrainConfig, name: str, rule: str, holds: bool) -> None:
 
 
 PAPER = TrainConfig()
-# Chosen on the Houston 2018 scene and on loss curves alone; see docs/adr/0005-fast-preset.md.
+# What this choice rests on: docs/adr/0005-fast-preset.md.
 FAST = replace(PAPER, epochs=100, rate=1e-3, rate_decay=1.0, settle=0.02)
 SETTLED_OVER = 3  # epochs over which the fall is averaged
 LEARNING = 0.8  # of its largest value: below, the mean probability has clearly fallen

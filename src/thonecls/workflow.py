@@ -112,7 +112,9 @@ def map_scene(
     """
     check_threshold(threshold)
     check_writable(out)
-    if (out / RUN).exists() or ((out / MAP).exists() and not overwrite):
+    if (out / RUN).exists():
+        raise FileError(f"{out} holds a training with its own map: choose another --out")
+    if (out / MAP).exists() and not overwrite:
         raise FileError(f"{out} holds a map already: choose another --out, or say --overwrite")
     trained = Model.load(model / MODEL if model.is_dir() else model)
     source = open_scene(cube, axis=axis, variable=variable, bands=trained.bands)
