@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -169,6 +170,29 @@ def band_statistics(scene: Scene) -> BandStatistics:
     mean = pixels.mean(axis=1, dtype=np.float64)
     std = pixels.std(axis=1, dtype=np.float64, mean=mean[:, None])
     return BandStatistics(mean.astype(np.float32), std.astype(np.float32))
+
+
+def pooled_statistics(scenes: Iterable[Scene]) -> BandStatistics:
+    """`band_statistics` over the valid pixels of several scenes, held one at a time.
+
+    >>> a, b = as_scene(np.zeros((2, 1, 1))), as_scene(np.full((2, 1, 3), 4.0))
+    >>> pooled = pooled_statistics([a, b])
+    >>> pooled.mean.tolist(), pooled.std.round(4).tolist()
+    ([3.0, 3.0], [1.7321, 1.7321])
+    """
+    count = 0
+    mean = squares = np.zeros(1)
+    for scene in scenes:
+        if not (n := int(scene.valid.sum())):
+            continue
+        part = band_statistics(scene)
+        away = part.mean.astype(np.float64) - mean
+        squares = squares + n * part.std.astype(np.float64) ** 2 + away**2 * count * n / (count + n)
+        count += n
+        mean = mean + away * n / count
+    return BandStatistics(
+        np.asarray(mean, dtype=np.float32), np.sqrt(squares / count).astype(np.float32)
+    )
 
 
 def standardize(scene: Scene, statistics: BandStatistics) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import hashlib
 import inspect
 import json
@@ -21,7 +22,7 @@ from torch import Tensor
 
 from thonecls.checkpoint import EVERY, Keeper, State
 from thonecls.errors import ConfigError, TrainingError
-from thonecls.frozen import freeze
+from thonecls.frozen import average, freeze
 from thonecls.losses import LOSSES, positive_loss
 from thonecls.model import Model, resolve_device
 from thonecls.net import FreeOCNet
@@ -30,7 +31,7 @@ from thonecls.scene import (
     BandStatistics,
     Source,
     as_source,
-    band_statistics,
+    pooled_statistics,
     read_all,
     standardize,
 )
@@ -42,7 +43,7 @@ from thonecls.splits import (
     positive_mask,
 )
 from thonecls.teacher import CONSISTENCIES, DECAYS, ema_update_
-from thonecls.windows import Mosaic, gather
+from thonecls.windows import Sheet, cut_sheets, whole
 
 
 def _setting(default: Any, help: str) -> Any:
@@ -170,39 +171,43 @@ def fit(
 
     scene: a scene, a source, or a (C, H, W) array; labels: `Labels`, or positives as an (H, W)
     mask or (n, 2) row/column pairs. A scene of more than `config.budget` pixels is trained on
-    windows of it, with unlabeled pixels drawn from them. The same generator state gives the same
-    bits on the same machine. `on_epoch` and `on_step` report progress; when `on_step` returns
-    True, training ends there with a usable model. With a `checkpoint` path the state is kept
-    there every so many seconds and at the end; with `resume`, training goes on from it if it
-    exists, to the same bits.
+    sheets of its windows, one a step, with unlabeled pixels drawn from them. The same generator
+    state gives the same bits on the same machine. `on_epoch` and `on_step` report progress; when
+    `on_step` returns True, training ends there with a usable model. With a `checkpoint` path the
+    state is kept there every so many seconds and at the end; with `resume`, training goes on from
+    it if it exists, to the same bits.
     """
     source = as_source(scene)
     device = resolve_device(config.device)
-    mosaic = _training_view(source, labels, config, generator)
-    labels = mosaic.labels
-    statistics = band_statistics(mosaic.scene)
-    cube, valid = _inputs(mosaic, statistics, device)
+    sheets = _sheets(source, labels, config, generator)
+    statistics = pooled_statistics(sheet.read(source) for sheet in sheets)
     state = _start(source.bands, config, generator, device)
-    keeper = Keeper(checkpoint, _fingerprint(config, statistics, labels, state), checkpoint_every)
+    keeper = Keeper(checkpoint, _fingerprint(config, statistics, sheets, state), checkpoint_every)
     if resume:
         keeper.restore_(state)
     generator.set_state(state.shuffle)
-    began, stopped = time.perf_counter() - state.seconds, False
+    stopped = False
+
+    @functools.lru_cache(maxsize=1)
+    def inputs(index: int) -> tuple[Tensor, Tensor | None]:
+        return _inputs(source, sheets[index], statistics, device)
 
     def snapshot() -> Model:
-        facts = _facts(config, source, mosaic, state)
+        facts = _facts(config, source, sheets, state)
         facts["finished"] = _finished(state, config)
-        frozen = freeze(state.teacher, cube, valid)
+        frozen = average([freeze(state.teacher, *inputs(i)) for i in range(len(sheets))])
         return Model(copy.deepcopy(state.teacher).eval(), statistics, frozen, facts)
 
     while not (stopped or _finished(state, config)):
-        batches = _batches(labels, config, generator)
-        for batch in batches[state.step :]:
+        batches = _batches(sheets, config, generator)
+        for index, batch in batches[state.step :]:
+            began = time.perf_counter()
+            cube, valid = inputs(index)
             on_device = (batch[0].to(device), batch[1].to(device))
             figures = _step_(state, cube, valid, on_device, config)
             state.sums = [a + b for a, b in zip(state.sums, figures, strict=True)]
             state.step += 1
-            state.seconds = time.perf_counter() - began
+            state.seconds += time.perf_counter() - began
             keeper.keep(state)
             if on_step is not None:
                 stopped = bool(on_step(_progress(state, config, len(batches), cube, snapshot)))
@@ -329,10 +334,15 @@ def _new_net(bands: int, config: TrainConfig, generator: torch.Generator) -> Fre
 
 
 def _batches(
-    labels: Labels, config: TrainConfig, generator: torch.Generator
-) -> list[tuple[Tensor, Tensor]]:
-    positive, unlabeled = torch.from_numpy(labels.positive), torch.from_numpy(labels.unlabeled)
-    return pseudo_batches(positive, unlabeled, config.batches, generator)
+    sheets: list[Sheet], config: TrainConfig, generator: torch.Generator
+) -> list[tuple[int, tuple[Tensor, Tensor]]]:
+    """One epoch: which sheet each step sees, and the pseudo-batch inside it."""
+    labels = [
+        (torch.from_numpy(s.labels.positive), torch.from_numpy(s.labels.unlabeled)) for s in sheets
+    ]
+    if len(sheets) == 1:
+        return [(0, batch) for batch in pseudo_batches(*labels[0], config.batches, generator)]
+    return [(i, labels[i]) for i in torch.randperm(len(sheets), generator=generator).tolist()]
 
 
 def _progress(
@@ -344,40 +354,50 @@ def _progress(
 
 
 def _fingerprint(
-    config: TrainConfig, statistics: BandStatistics, labels: Labels, start: State
+    config: TrainConfig, statistics: BandStatistics, sheets: list[Sheet], start: State
 ) -> str:
     """Tells one training from another: settings, scene, labels and random numbers."""
     digest = hashlib.sha256(json.dumps(asdict(config)).encode())
     digest.update(start.shuffle.numpy().tobytes())
-    for array in (statistics.mean, statistics.std, labels.positive, labels.unlabeled):
-        digest.update(array.tobytes())
+    arrays = [statistics.mean.tobytes(), statistics.std.tobytes()]
+    for sheet in sheets:
+        arrays += [sheet.origins.tobytes()]
+        arrays += [sheet.labels.positive.tobytes(), sheet.labels.unlabeled.tobytes()]
+    for array in arrays:
+        digest.update(array)
     return digest.hexdigest()
 
 
-def _training_view(
+def _sheets(
     source: Source,
     labels: Labels | ArrayLike,
     config: TrainConfig,
     generator: torch.Generator,
-) -> Mosaic:
-    """What training sees: the whole scene, or windows of it where it is over the budget."""
+) -> list[Sheet]:
+    """What training sees: the whole scene, or sheets of windows where it is over the budget."""
     if isinstance(labels, Labels):
         check_positives(labels.positive, source.shape)
     if source.shape[0] * source.shape[1] > config.budget:
         if isinstance(labels, Labels):
-            positive, count = labels.positive, len(labels.unlabeled)
+            positive, unlabeled = labels.positive, len(labels.unlabeled)
         else:
             positive = np.flatnonzero(positive_mask(labels, source.shape))
             check_positives(positive, source.shape)
-            count = config.unlabeled
-        rng = _numpy_generator(generator)
-        return gather(source, positive, unlabeled=count, budget=config.budget, rng=rng)
-    scene = read_all(source)
+            unlabeled = config.unlabeled
+        return cut_sheets(
+            source,
+            positive,
+            unlabeled=unlabeled,
+            budget=config.budget,
+            count=config.batches,
+            rng=_numpy_generator(generator),
+        )
+    valid = read_all(source).valid
     if not isinstance(labels, Labels):
-        mask = positive_mask(labels, scene.shape)
-        labels = draw_labels(mask, scene.valid, config.unlabeled, _numpy_generator(generator))
-    check_labels(labels, scene.valid)
-    return Mosaic(scene, labels, scene.shape)
+        mask = positive_mask(labels, source.shape)
+        labels = draw_labels(mask, valid, config.unlabeled, _numpy_generator(generator))
+    check_labels(labels, valid)
+    return whole(source, labels)
 
 
 def _numpy_generator(generator: torch.Generator) -> np.random.Generator:
@@ -385,27 +405,29 @@ def _numpy_generator(generator: torch.Generator) -> np.random.Generator:
 
 
 def _inputs(
-    mosaic: Mosaic, statistics: BandStatistics, device: torch.device
+    source: Source, sheet: Sheet, statistics: BandStatistics, device: torch.device
 ) -> tuple[Tensor, Tensor | None]:
     """The network's inputs: z-scored windows (N, C, H, W), and which pixels are valid."""
-    bands, (rows, columns) = mosaic.scene.bands, mosaic.window
-    stacked = torch.from_numpy(standardize(mosaic.scene, statistics)).to(device)
-    cube = stacked.view(bands, -1, rows, columns).transpose(0, 1).contiguous()
-    if mosaic.scene.valid.all():
+    scene, (rows, columns) = sheet.read(source), sheet.size
+    stacked = torch.from_numpy(standardize(scene, statistics)).to(device)
+    cube = stacked.view(scene.bands, -1, rows, columns).transpose(0, 1).contiguous()
+    if scene.valid.all():
         return cube, None
-    return cube, torch.from_numpy(mosaic.scene.valid).to(device).view(-1, 1, rows, columns)
+    return cube, torch.from_numpy(scene.valid).to(device).view(-1, 1, rows, columns)
 
 
-def _facts(config: TrainConfig, source: Source, mosaic: Mosaic, state: State) -> dict[str, Any]:
+def _facts(
+    config: TrainConfig, source: Source, sheets: list[Sheet], state: State
+) -> dict[str, Any]:
     """What a model remembers of its training, ready for JSON."""
     by_name = zip(*state.history, strict=True) if state.history else [[]] * len(Figures._fields)
     return {
         "config": asdict(config),
         "scene": {"bands": source.bands, "rows": source.shape[0], "columns": source.shape[1]},
-        "windows": mosaic.scene.valid.size // (mosaic.window[0] * mosaic.window[1]),
-        "window": list(mosaic.window),
-        "positives": int(mosaic.labels.positive.size),
-        "unlabeled": int(mosaic.labels.unlabeled.size),
+        "windows": sum(len(sheet.origins) for sheet in sheets),
+        "window": list(sheets[0].size),
+        "positives": sum(sheet.labels.positive.size for sheet in sheets),
+        "unlabeled": sum(sheet.labels.unlabeled.size for sheet in sheets),
         "seconds": round(state.seconds, 3),
         "history": {n: list(v) for n, v in zip(Figures._fields, by_name, strict=True)},
         "versions": {"thonecls": version("thonecls"), "torch": torch.__version__},
