@@ -1,4 +1,4 @@
-"""Render what `benchmarks/indian_pines.py` recorded: README's table and the docs' figure.
+"""Render what `benchmarks/training.py` recorded: README's table and the docs' figure.
 
 python benchmarks/render.py
 """
@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from thonecls.files import write_atomically
 from thonecls.report import CLASS, FALSE, save_figure
 
-RUNS = Path("runs/indian-pines")
+RUNS = Path("runs/training")
 PAPER = {2: (93.40, 0.50), 11: (91.86, 1.14)}  # F1, mean and std of 5 runs, in the paper's table
 NAMES = {2: "2, Corn-notill", 11: "11, Soybean-mintill"}
 SCORES = ("f1", "precision", "recall", "auc")
@@ -25,8 +25,11 @@ BEGIN, END = "<!-- table: benchmarks/render.py -->", "<!-- end of table -->"
 
 def load(loss: str, preset: str) -> list[dict[str, Any]]:
     """The finished records of one loss and preset, ordered by class and seed."""
-    records = (json.loads(path.read_text()) for path in RUNS.glob("*.json"))
-    chosen = [r for r in records if r["finished"] and (r["loss"], r["preset"]) == (loss, preset)]
+    records = (json.loads(path.read_text()) for path in RUNS.glob("indian-pines-*.json"))
+    wanted = (loss, preset, 1)
+    chosen = [
+        r for r in records if r["finished"] and (r["loss"], r["preset"], r["share"]) == wanted
+    ]
     return sorted(chosen, key=lambda r: (r["target"], r["seed"]))
 
 

@@ -1,17 +1,15 @@
 """Where the stopping rule of the fast preset ends training on the Houston 2018 crop.
 
-    python benchmarks/settle.py path/to/houston_dataset.mat
+    python benchmarks/settle.py FOLDER_OF_HOUSTON_DATASET_MAT
 
 Trains each class on for 30 epochs without stopping, and compares F1 where the rule would have
-stopped with the best and the last epoch. The file holds a 128×128×48 cube `hyprImg` and labels
-`clasLabs` four times finer; a block of 4×4 labels counts where it is pure.
+stopped with the best and the last epoch.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import cyclopts
 import numpy as np
@@ -19,27 +17,18 @@ import torch
 from numpy.typing import NDArray
 
 from measure import publish
-from thonecls.arrays import read_array
+from thonecls.datasets import houston_crop
 from thonecls.metrics import evaluate
-from thonecls.scene import as_scene
 from thonecls.splits import paper_split
 from thonecls.train import FAST, Progress, fit, has_settled
 
 
-def coarse_truth(labels: NDArray[Any], size: int = 4) -> NDArray[Any]:
-    """The label of every pure block of size × size, 0 elsewhere."""
-    rows, columns = labels.shape[0] // size, labels.shape[1] // size
-    blocks = labels.reshape(rows, size, columns, size).swapaxes(1, 2).reshape(rows, columns, -1)
-    pure = (blocks == blocks[..., :1]).all(axis=-1)
-    return np.where(pure, blocks[..., 0], 0)
-
-
 def main(
-    file: Path, *, targets: tuple[int, ...] = (5, 12, 2, 9), epochs: int = 30, seed: int = 0
+    data_root: Path, *, targets: tuple[int, ...] = (5, 12, 2, 9), epochs: int = 30, seed: int = 0
 ) -> None:
     """Train every class and print where the rule stops."""
-    scene = as_scene(read_array(file, axes=3, variable="hyprImg"), bands="last")
-    truth = coarse_truth(read_array(file, axes=2, variable="clasLabs"))
+    data = houston_crop(data_root)
+    scene, truth = data.scene, data.truth
     table = []
     for target in targets:
         split = paper_split(truth, target)

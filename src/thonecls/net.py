@@ -109,7 +109,7 @@ class Block(nn.Module):
 
     def forward(self, features: Tensor, valid: Tensor | None = None) -> Tensor:
         features = self.conv(self.spatial(self.channel(features, valid)))
-        return relu(self.norm(features, valid))
+        return relu(self.norm(features, valid), inplace=True)
 
 
 class FreeOCNet(nn.Module):
@@ -163,14 +163,14 @@ class FreeOCNet(nn.Module):
 
     def encode(self, cube: Tensor, valid: Tensor | None = None) -> list[Tensor]:
         """cube: (N, C, H, W) -> four (N, width, rows, columns) maps at strides 1, 2, 4, 8."""
-        features = relu(self.norm(self.stem(cube), valid))
+        features = relu(self.norm(self.stem(cube), valid), inplace=True)
         features = self.blocks[0](features, valid)
         maps = [features]
         for down, block in zip(self.downs, self.blocks[1:], strict=True):
             if valid is not None:
                 # Any valid pixel will do: no level may be without one.
                 valid = max_pool2d(valid.float(), 2, ceil_mode=True) > 0
-            features = block(relu(down(features)), valid)
+            features = block(relu(down(features), inplace=True), valid)
             maps.append(features)
         return maps
 

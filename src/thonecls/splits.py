@@ -111,11 +111,13 @@ def paper_split(
     positives: int = 100,
     unlabeled: int = 4000,
     seed: int = PAPER_SEED,
+    valid: BoolArray | None = None,
 ) -> Split:
     """The paper's protocol for Indian Pines, Pavia University and HongHu.
 
-    truth: (H, W) class numbers, 0 where unlabelled. Positives are drawn from the target class,
-    unlabeled pixels from the whole image; tested are all labelled pixels but the positives.
+    truth: (H, W) class numbers, 0 where unlabelled; valid: (H, W), where the scene has data.
+    Positives are drawn from the target class, unlabeled pixels from the whole image; tested are
+    all labelled pixels but the positives.
     """
     of_class = np.flatnonzero(truth == target)
     if of_class.size == 0:
@@ -128,13 +130,14 @@ def paper_split(
         )
     # Fresh states of the legacy generator: these draws equal those behind the paper's numbers.
     np.random.RandomState(seed).shuffle(of_class)
-    chosen = np.zeros(truth.size, dtype=np.int64)
+    seen = np.arange(truth.size) if valid is None else np.flatnonzero(valid)
+    chosen = np.zeros(seen.size, dtype=np.int64)
     chosen[:unlabeled] = 1
     np.random.RandomState(seed).shuffle(chosen)
     positive = np.sort(of_class[:positives])
     test = truth != 0
     test.flat[positive] = False
-    return Split(Labels(positive, np.flatnonzero(chosen)), test)
+    return Split(Labels(positive, seen[np.flatnonzero(chosen)]), test)
 
 
 def _from_mask(array: NDArray[Any]) -> BoolArray:

@@ -16,7 +16,7 @@ from thonecls.scene import BoolArray, Scene, Source
 from thonecls.splits import Labels
 
 SIDES = (256, 192, 128, 96, 64, 48, 32)  # of a window, the preferred first
-FEWEST = 4  # windows in a sheet: half with labels, half at random
+FEWEST = 2  # windows in a sheet: half with labels, half at random
 MARGIN = 8  # a window's frame, side / MARGIN wide, lacks context: no pixel of it is used
 TRIES = 100  # places looked at for a random window before a scene counts as nodata alone
 IntArray = NDArray[np.int64]
