@@ -19,6 +19,7 @@ from thonecls.net import ChannelGate, FreeOCNet, SceneNorm
 
 STRIDE = 8  # of the coarsest level; windows must start at its multiples
 Affine = tuple[Tensor, Tensor | None]  # weight and bias of a convolution
+MANY = 128  # bands: beyond, moving them last in memory costs more than the stem gains by it
 ATTENTION, KERNEL = 3, 1  # reach of the 7×7 and of the 3×3 convolutions
 
 
@@ -88,7 +89,10 @@ class FrozenNet:
             return _ready(folded_weight, device), _ready(bias * scale + shift, device)
 
         levels = range(len(net.blocks))
-        self.inputs = [folded("stem", "norm", "blocks.0.channel")]
+        weight, bias = folded("stem", "norm", "blocks.0.channel")
+        if weight.shape[1] > MANY:
+            weight = weight.contiguous()
+        self.inputs = [(weight, bias)]
         self.inputs += [folded(f"downs.{i - 1}", None, f"blocks.{i}.channel") for i in levels[1:]]
         self.spatial = [
             _ready(net.get_parameter(f"blocks.{i}.spatial.conv.weight"), device) for i in levels
@@ -98,11 +102,12 @@ class FrozenNet:
 
     def __call__(self, cube: Tensor) -> Tensor:
         maps: list[Tensor] = []
-        features = _channels_last(cube)
+        features = _channels_last(cube) if cube.shape[1] <= MANY else cube.contiguous()
         for level, (enter, spatial, conv) in enumerate(
             zip(self.inputs, self.spatial, self.convs, strict=True)
         ):
-            features = conv2d(features, *enter, stride=1 if level == 0 else 2, padding=1).relu_()
+            features = conv2d(features, *enter, stride=1 if level == 0 else 2, padding=1)
+            features = _channels_last(features).relu_()
             pooled = torch.cat([features.amax(1, keepdim=True), features.mean(1, keepdim=True)], 1)
             features.mul_(conv2d(pooled, spatial, padding=3).sigmoid_())
             features = conv2d(features, *conv, padding=1).relu_()

@@ -1,0 +1,144 @@
+"""How soon the presets reach their F1: seconds and score of PAPER and FAST, with a plot.
+
+    python benchmarks/schedule.py [--seeds 3] [--data-root DATA] [--recorded]
+
+Trains what `benchmarks/training.py` has not recorded yet (the paper's schedule takes about half an
+hour a seed on two cores; --recorded leaves that out) and measures a training step of either kind,
+in turns, at each scene's size. Seconds are steps times seconds a step, so that trainings recorded
+on a busy machine do not count against either side. Writes docs/figures/schedule.png.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import defaultdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import cyclopts
+import numpy as np
+from matplotlib.figure import Figure
+
+from measure import interleaved, publish
+from step import sides
+from thonecls.report import CLASS, FALSE, save_figure
+from training import RUNS, Scenes, load, run
+
+CASES: list[tuple[Scenes, int]] = [
+    ("indian-pines", 2),
+    ("indian-pines", 11),
+    ("potsdam-south", 4),
+]
+FIGURE = Path("docs/figures/schedule.png")
+
+
+def records(scene: str, target: int, preset: str) -> list[dict[str, Any]]:
+    """The finished trainings of one preset, by seed."""
+    paths = sorted(RUNS.glob(f"{scene}-{target}-taylor-{preset}-[0-9].json"))
+    return [r for r in (json.loads(path.read_text()) for path in paths) if r["finished"]]
+
+
+def train_missing(scene: Scenes, target: int, seeds: int, data_root: Path) -> None:
+    """Train all seeds that have no finished record."""
+    for preset in ("fast", "paper"):
+        done = {record["seed"] for record in records(scene, target, preset)}
+        for seed in sorted(set(range(seeds)) - done):
+            run(scene=scene, data_root=data_root, target=target, preset=preset, seed=seed)
+
+
+def steps(record: dict[str, Any]) -> int:
+    """Training steps of a whole run."""
+    return len(record["f1"]) * int(record["training"]["config"]["batches"])
+
+
+def row(
+    name: str, found: dict[str, list[dict[str, Any]]], step: dict[str, float]
+) -> dict[str, Any]:
+    """One scene's figures: both presets, and the time of PAPER with the plain step."""
+    f1 = {preset: [r["scores"]["f1"] for r in runs] for preset, runs in found.items()}
+    mean = {preset: statistics.mean(values) for preset, values in f1.items()}
+    seconds = {
+        p: statistics.mean(steps(r) for r in runs) * step["ours"] for p, runs in found.items()
+    }
+    plain = statistics.mean(steps(r) for r in found["paper"]) * step["plain"]
+    return {
+        "scene": name,
+        "PAPER F1": mean["paper"],
+        "n": len(f1["paper"]),
+        "FAST F1": mean["fast"],
+        "n ": len(f1["fast"]),
+        "FAST - PAPER": mean["fast"] - mean["paper"],
+        "PAPER plain s": plain,
+        "PAPER s": seconds["paper"],
+        "FAST s": seconds["fast"],
+        "plain PAPER / FAST": plain / seconds["fast"],
+    }
+
+
+def draw(cases: dict[str, tuple[dict[str, list[dict[str, Any]]], dict[str, float]]]) -> None:
+    """F1 by seconds of training, one panel a scene, one line a seed."""
+    figure = Figure(figsize=(4.4 * len(cases), 3.8), layout="constrained")
+    axes = np.atleast_1d(figure.subplots(1, len(cases), sharey=True))
+    for axis, (name, (found, step)) in zip(axes, cases.items(), strict=True):
+        for preset, side, colour, style, label in (
+            ("paper", "plain", "#888888", "-", "PAPER, plain step"),
+            ("paper", "ours", FALSE, "-", "PAPER"),
+            ("fast", "ours", CLASS, "-", "FAST"),
+        ):
+            for i, record in enumerate(found[preset]):
+                each = steps(record) / len(record["f1"]) * step[side]
+                clock = each * np.arange(1, len(record["f1"]) + 1)
+                axis.plot(
+                    clock, record["f1"], style, color=colour, linewidth=1.1, alpha=0.85,
+                    label=label if i == 0 else None,
+                )  # fmt: skip
+                axis.plot(clock[-1:], record["f1"][-1:], "o", color=colour, markersize=4)
+        axis.set_xscale("log")
+        axis.set_title(name, fontsize=10)
+        axis.set_xlabel("seconds of training, two cores")
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("F1 of the teacher, percent")
+    axes[0].set_ylim(40, 100)
+    axes[0].legend(fontsize=8, loc="lower right")
+    save_figure(figure, FIGURE)
+
+
+def main(
+    *,
+    seeds: int = 3,
+    data_root: Annotated[
+        Path | None, cyclopts.Parameter(help="Folder with EnMAP Potsdam; left out without it.")
+    ] = None,
+    recorded: Annotated[
+        bool, cyclopts.Parameter(help="Train nothing; show what has been recorded.")
+    ] = False,
+    rounds: int = 5,
+) -> None:
+    """Train what is missing, time the steps, print the table, draw the figure."""
+    table = []
+    drawn = {}
+    timed: dict[str, dict[str, float]] = defaultdict(dict)
+    for scene, target in CASES:
+        if scene != "indian-pines" and data_root is None:
+            continue
+        if not recorded:
+            train_missing(scene, target, seeds, data_root or Path())
+        found = {preset: records(scene, target, preset) for preset in ("paper", "fast")}
+        if not all(found.values()):
+            continue
+        data = load(scene, data_root or Path())
+        if not timed[scene]:
+            both = sides(data.scene.bands, *data.scene.shape)
+            timed[scene] = interleaved(both, rounds)
+        name = f"{scene} {target}, {data.classes[target]}"
+        table.append(row(name, found, timed[scene]))
+        drawn[name] = (found, timed[scene])
+    if not table:
+        raise SystemExit("nothing is recorded yet: leave out --recorded")
+    publish("schedule", table)
+    draw(drawn)
+
+
+if __name__ == "__main__":
+    cyclopts.run(main)
