@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -13,7 +15,27 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from thonecls.errors import ConfigError
-from thonecls.losses import LOSSES, positive_loss, taylor_variational, variational
+from thonecls.losses import (
+    _BETA,
+    LOSSES,
+    abs_negative,
+    bce,
+    dist_pu,
+    gce,
+    mae,
+    mixup_term,
+    mse,
+    nnpu,
+    oc,
+    oc_warmup,
+    positive_loss,
+    sce,
+    taylor_variational,
+    tce,
+    upu,
+    variational,
+    vpu,
+)
 
 F_U = torch.tensor([0.2, 0.4, 0.6], dtype=torch.float64)
 F_P = torch.tensor([0.5, 0.8], dtype=torch.float64)
@@ -21,6 +43,11 @@ logits = st.lists(st.floats(-30, 30), min_size=1, max_size=20).map(
     lambda z: torch.tensor(z, dtype=torch.float64)
 )
 orders = st.integers(1, 12)
+# Every loss as a function of the logits alone.
+READY = {
+    name: functools.partial(loss, prior=0.3) if "prior" in signature(loss).parameters else loss
+    for name, loss in LOSSES.items()
+}
 
 
 def fixture_logits() -> tuple[Tensor, Tensor]:
@@ -155,19 +182,19 @@ def test_an_unlabeled_sample_weighs_at_most_order_over_count(
 
 @given(logits, logits)
 def test_losses_do_not_depend_on_the_order_of_pixels(positive: Tensor, unlabeled: Tensor) -> None:
-    for loss in LOSSES.values():
+    for loss in READY.values():
         turned = loss(positive.flip(0), unlabeled.flip(0))
         assert turned.item() == pytest.approx(loss(positive, unlabeled).item(), rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", READY)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("z", [-1000.0, -100.0, 0.0, 100.0, 1000.0])
 def test_finite_at_any_logit(name: str, dtype: torch.dtype, z: float) -> None:
     for sign in (1, -1):
         positive = torch.full((3,), z, dtype=dtype, requires_grad=True)
         unlabeled = torch.full((5,), sign * z, dtype=dtype, requires_grad=True)
-        value = LOSSES[name](positive, unlabeled)
+        value = READY[name](positive, unlabeled)
         value.backward()
         assert value.dtype == torch.float32
         assert value.isfinite()
@@ -177,13 +204,13 @@ def test_finite_at_any_logit(name: str, dtype: torch.dtype, z: float) -> None:
         assert unlabeled.grad.isfinite().all()
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", READY)
 def test_float32_inside_autocast(name: str) -> None:
     positive, unlabeled = (z.detach().float() for z in fixture_logits())
     with torch.autocast("cpu", torch.bfloat16):
-        inside = LOSSES[name](positive, unlabeled)
+        inside = READY[name](positive, unlabeled)
     assert inside.dtype == torch.float32
-    assert inside.item() == LOSSES[name](positive, unlabeled).item()
+    assert inside.item() == READY[name](positive, unlabeled).item()
 
 
 def test_small_s_is_not_lost_to_cancellation() -> None:
@@ -193,9 +220,9 @@ def test_small_s_is_not_lost_to_cancellation() -> None:
     assert -loss.item() == pytest.approx(1 / (1 + math.exp(20.7)), rel=1e-4)
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", READY)
 def test_gradcheck(name: str) -> None:
-    assert torch.autograd.gradcheck(LOSSES[name], fixture_logits())
+    assert torch.autograd.gradcheck(READY[name], fixture_logits())
 
 
 @pytest.mark.parametrize("order", [0, -1])
@@ -228,3 +255,118 @@ def test_population_minimiser_is_min_of_one_and_ratio_over_weight(order: int) ->
     ratio = posterior / (of_unlabeled * posterior).sum() * of_unlabeled.sum()
     weight = (1 - s**order) / (1 - s)
     np.testing.assert_allclose(f.numpy(), (ratio / weight).clamp(max=1).numpy(), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("loss", "value"),
+    [
+        (lambda p, u: upu(p, u, 0.3), 0.31),
+        (lambda p, u: upu(p, u, 0.8), 0.16),
+        (lambda p, u: upu(p, u, 0.3, surrogate="logistic"), 0.3421424815),
+        (lambda p, u: nnpu(p, u, 0.3), 0.31),
+        (lambda p, u: nnpu(p, u, 0.8), 0.28),
+        (lambda p, u: abs_negative(p, u, 0.3), 0.31),
+        (lambda p, u: oc(p, u, 0.3), 0.3005176720),
+        (lambda p, u: oc_warmup(p, u, 0.3), 0.3302039019),
+        (lambda p, u: dist_pu(p, u, 0.4), 0.35),
+        (bce, 1.0082320016),
+        (mae, 1.5),
+        (mse, 0.6633333333),
+        (gce, 0.9176947695),
+        (lambda p, u: gce(p, u, exponent=0.7), 0.8153578180),
+        (sce, 3.0100823200),
+        (lambda p, u: tce(p, u, 1), 0.75),
+        (lambda p, u: tce(p, u, 2), 0.9158333333),
+        (lambda p, u: tce(p, u, 6), 1.0042546944),
+    ],
+)
+def test_closed_form_values_of_the_other_methods(
+    loss: Callable[[Tensor, Tensor], Tensor], value: float
+) -> None:
+    assert loss(*fixture_logits()).item() == pytest.approx(value, abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("loss", "value"),
+    [
+        (bce, 0.5133101278),
+        (mae, 0.76),
+        (mse, 0.34),
+        (gce, 0.4664504764),
+        (functools.partial(gce, exponent=0.7), 0.4136375318),
+        (sce, 1.5251331013),
+        (functools.partial(tce, order=1), 0.38),
+        (functools.partial(tce, order=2), 0.465),
+        (functools.partial(tce, order=6), 0.5111241000),
+    ],
+)
+def test_pooled_reduction(loss: Callable[..., Tensor], value: float) -> None:
+    pooled = loss(*fixture_logits(), reduction="pooled")
+    assert pooled.item() == pytest.approx(value, abs=1e-10)
+
+
+def test_the_gradient_of_nnpu_ascends_where_the_negative_risk_is_below_zero() -> None:
+    positive, unlabeled = fixture_logits()
+    nnpu(positive, unlabeled, 0.8).backward()
+    assert positive.grad is not None
+    assert unlabeled.grad is not None
+    np.testing.assert_allclose(unlabeled.grad.numpy(), [-0.0533333, -0.08, -0.08], atol=1e-6)
+    np.testing.assert_allclose(positive.grad.numpy(), [0.1, 0.064], atol=1e-12)
+
+
+@given(logits, logits, st.floats(0.05, 0.95))
+def test_nnpu_equals_upu_above_zero_and_never_reports_less_than_the_positive_risk(
+    positive: Tensor, unlabeled: Tensor, prior: float
+) -> None:
+    risk = (prior * torch.sigmoid(-positive).mean()).item()
+    value, unbiased = (loss(positive, unlabeled, prior).item() for loss in (nnpu, upu))
+    assert value >= risk - 1e-9
+    assert value == pytest.approx(max(unbiased, risk), abs=1e-9)
+
+
+def test_dist_pu_with_the_entropy_of_its_warm_up() -> None:
+    _, unlabeled = fixture_logits()
+    f = torch.sigmoid(unlabeled)
+    entropy = -(f * f.log() + (1 - f) * (1 - f).log()).mean()
+    total = dist_pu(*fixture_logits(), 0.4) + 2e-3 * entropy
+    assert total.item() == pytest.approx(0.3512309505, abs=1e-10)
+
+
+@given(logits, logits)
+def test_label_noise_losses_meet_at_their_limits(positive: Tensor, unlabeled: Tensor) -> None:
+    half_mae = mae(positive, unlabeled).item() / 2
+    quarter_mse = mse(positive, unlabeled).item() / 4
+    assert tce(positive, unlabeled, 1).item() == pytest.approx(half_mae, abs=1e-9)
+    assert tce(positive, unlabeled, 2).item() == pytest.approx(half_mae + quarter_mse, abs=1e-9)
+    assert gce(positive, unlabeled, exponent=1.0).item() == pytest.approx(half_mae, abs=1e-9)
+    assert tce(positive, unlabeled, 9).item() <= bce(positive, unlabeled).item() + 1e-9
+    plain = bce(positive, unlabeled).item()
+    assert gce(positive, unlabeled, exponent=1e-7).item() == pytest.approx(plain, rel=1e-4)
+
+
+def test_the_mixup_term_of_vpu() -> None:
+    unlabeled = torch.tensor(0.2, dtype=torch.float64).logit()
+    log_mixed = torch.tensor(0.5, dtype=torch.float64).log()
+    assert mixup_term(0.25, unlabeled, log_mixed).item() == pytest.approx(0.2209, abs=1e-4)
+
+
+def test_vpu_takes_the_mean_over_pairs_and_over_the_beta_distribution() -> None:
+    """Against many random draws of the weight, on the logits of all pairs."""
+    positive, unlabeled = (z.detach() for z in fixture_logits())
+    weights = np.random.default_rng(0).beta(0.3, 0.3, size=40_000)
+    drawn = []
+    for g in weights:
+        t = g * F_U + (1 - g)
+        mixed = torch.sigmoid(g * unlabeled[None, :] + (1 - g) * positive[:, None])
+        drawn.append(((t.log()[None, :] - mixed.log()) ** 2).mean().item())
+    regular = (vpu(positive, unlabeled, mix=1.0) - variational(positive, unlabeled)).item()
+    assert regular == pytest.approx(float(np.mean(drawn)), rel=0.02)
+    assert sum(share for _, share in _BETA) == pytest.approx(1.0)
+    assert sum(share * g for g, share in _BETA) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("prior", [0.0, 1.0, -0.2, 1.7, float("nan")])
+def test_a_prior_outside_zero_and_one_is_refused(prior: float) -> None:
+    for loss in (upu, nnpu, abs_negative, oc, dist_pu):
+        with pytest.raises(ConfigError, match="a class prior lies between 0 and 1"):
+            loss(*fixture_logits(), prior)
