@@ -10,7 +10,7 @@ help:  ## this list
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,methods]'
 	@touch $@
 
 demo: .venv/installed  ## map a crop in a real scene from 100 labels (PRESET=paper: full schedule)
@@ -26,19 +26,18 @@ check: .venv/installed  ## formatting, lint, types, import layers, doctests
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest --quiet --doctest-modules src
 
-bench: .venv/installed  ## training step, scoring, and scenes of up to 100 megapixels
+bench: .venv/installed  ## step, scoring, scenes of up to 100 megapixels, F1 by time (an hour)
 	$(BIN)/python benchmarks/step.py
 	$(BIN)/python benchmarks/scoring.py
 	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/schedule.py --seeds 1
 
-paper: .venv/installed  ## Indian Pines by both presets: README's table, docs' figure (hours)
+paper: .venv/installed  ## Indian Pines by both presets, 3 seeds: README's and the docs' tables (hours)
+	$(BIN)/python benchmarks/schedule.py --seeds 3
 	for seed in 0 1 2; do for target in 2 11; do \
-	  $(BIN)/python benchmarks/indian_pines.py --target $$target --preset fast --seed $$seed || exit 1; \
+	  $(BIN)/python benchmarks/training.py --target $$target --preset fast --share 0.5 --seed $$seed || exit 1; \
 	done; done
-	$(BIN)/python benchmarks/indian_pines.py --target 2
-	$(BIN)/python benchmarks/indian_pines.py --target 2 --seed 1
-	$(BIN)/python benchmarks/indian_pines.py --target 11
-	$(BIN)/python benchmarks/indian_pines.py --target 2 --loss variational
+	$(BIN)/python benchmarks/training.py --target 2 --loss variational
 	$(BIN)/python benchmarks/render.py
 
 clean:  ## remove the environment and caches

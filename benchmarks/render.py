@@ -1,6 +1,8 @@
-"""Render what `benchmarks/training.py` recorded: README's table and the docs' figure.
+"""Render what the benchmarks recorded: the tables of README and docs, and a figure.
 
-python benchmarks/render.py
+    python benchmarks/render.py
+
+Each table stands between two marks in its file; one whose records are missing is left as it is.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ RUNS = Path("runs/training")
 PAPER = {2: (93.40, 0.50), 11: (91.86, 1.14)}  # F1, mean and std of 5 runs, in the paper's table
 NAMES = {2: "2, Corn-notill", 11: "11, Soybean-mintill"}
 SCORES = ("f1", "precision", "recall", "auc")
-BEGIN, END = "<!-- table: benchmarks/render.py -->", "<!-- end of table -->"
+BENCHMARKS = Path("runs/bench")
+BEGIN, END = "<!-- table: {} -->", "<!-- end of table -->"
 
 
 def load(loss: str, preset: str) -> list[dict[str, Any]]:
@@ -64,12 +67,41 @@ def _mean(values: Iterable[float]) -> str:
     return f"{statistics.mean(known):.2f}{spread}"
 
 
-def insert(path: Path, text: str) -> None:
-    """Put the table between its marks in a Markdown file."""
+def bench_table(name: str) -> str:
+    """What a benchmark published, in Markdown, with the machine below."""
+    record = json.loads((BENCHMARKS / f"{name}.json").read_text())
+    columns = list(record["rows"][0])
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    for row in record["rows"]:
+        lines.append("| " + " | ".join(_cell(row[column]) for column in columns) + " |")
+    facts = ", ".join(f"{key} {record[key]}" for key in ("machine", "threads", "torch", "date"))
+    return "\n".join([*lines, "", f"({facts})"])
+
+
+def windows_table() -> str:
+    """Training on sheets of windows against the whole scene, from the recorded trainings."""
+    lines = ["| class | whole scene | half of its pixels a step, in windows |", "|---|---|---|"]
+    for target, name in NAMES.items():
+        cells = []
+        for share in ("", "0.5-"):
+            paths = sorted(RUNS.glob(f"indian-pines-{target}-taylor-fast-{share}[0-9].json"))
+            f1 = [json.loads(path.read_text())["scores"]["f1"] for path in paths]
+            cells.append(f"{_mean(f1)} (n = {len(f1)})")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _cell(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def insert(path: Path, name: str, text: str) -> None:
+    """Put a table between its marks in a Markdown file."""
     content = path.read_text()
-    head, rest = content.split(BEGIN)
-    _, tail = rest.split(END)
-    write_atomically(path, f"{head}{BEGIN}\n{text}\n{END}{tail}".encode())
+    begin = BEGIN.format(name)
+    head, rest = content.split(begin)
+    _, tail = rest.split(END, 1)
+    write_atomically(path, f"{head}{begin}\n{text}\n{END}{tail}".encode())
 
 
 def draw_collapse(path: Path) -> None:
@@ -98,6 +130,13 @@ def draw_collapse(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    insert(Path("README.md"), table())
-    draw_collapse(Path("docs/figures/collapse.png"))
+    insert(Path("README.md"), "training", table())
+    speed = Path("docs/speed.md")
+    for benchmark in ("step", "checkpoint", "scoring", "scale", "schedule"):
+        if (BENCHMARKS / f"{benchmark}.json").exists():
+            insert(speed, benchmark, bench_table(benchmark))
+    if list(RUNS.glob("indian-pines-*-fast-0.5-*.json")):
+        insert(speed, "windows", windows_table())
+    if load("variational", "paper"):
+        draw_collapse(Path("docs/figures/collapse.png"))
     print(table())

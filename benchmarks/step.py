@@ -9,6 +9,7 @@ teacher, on a cube padded with zeros to a multiple of 16, as the authors do.
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -18,8 +19,9 @@ import torch
 from torch.nn.functional import pad
 
 from measure import flops, interleaved, largest, matmul_peak, peak_memory, publish, resident
+from thonecls.checkpoint import EVERY, Keeper, State
 from thonecls.net import FreeOCNet
-from thonecls.train import PAPER, objective
+from thonecls.train import PAPER, objective, optimizer_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from reference import dense_objective
@@ -53,6 +55,27 @@ def sides(bands: int, rows: int, columns: int) -> dict[str, Callable[[], None]]:
     return {"plain": plain, "ours": ours}
 
 
+def checkpoint_cost() -> dict[str, float]:
+    """Seconds to keep the state of a training on Indian Pines, and their share of the run."""
+    bands = SIZES["Indian Pines"][0]
+    student, teacher = FreeOCNet(bands), FreeOCNet(bands)
+    optimizer = optimizer_of(student, PAPER)
+    sum(p.sum() for p in student.parameters()).backward()  # type: ignore[union-attr]
+    optimizer.step()  # so that there is momentum to keep
+    state = State(student, teacher, optimizer, torch.Generator().get_state(), [0.0])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "checkpoint"
+        keeper = Keeper(path, "", every=EVERY)
+        seconds = interleaved({"keep": lambda: keeper.keep(state, now=True)}, 9)["keep"]
+        size = path.stat().st_size / 1e6
+    return {
+        "MB": size,
+        "seconds": seconds,
+        "kept every s": EVERY,
+        "share of training, %": 100 * seconds / EVERY,
+    }
+
+
 def main(
     *, rounds: int = 5, memory: tuple[Literal["plain", "ours"], int, int, int] | None = None
 ) -> None:
@@ -66,7 +89,8 @@ def main(
     table = []
     for name, size in SIZES.items():
         both = sides(*size)
-        seconds = interleaved(both, rounds)
+        # Small scenes are measured more often: they are over soon, and noise is as large.
+        seconds = interleaved(both, rounds * max(1, 100_000 // (size[1] * size[2])))
         peak = matmul_peak()
         bytes_ = {side: peak_memory(__file__, "--memory", side, *size) for side in both}
         table.append(
@@ -82,6 +106,7 @@ def main(
             }
         )
     publish("step", table)
+    publish("checkpoint", [checkpoint_cost()])
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ def test_a_model_is_not_overwritten_by_accident(
     assert train(files) == 0
     before = (files / "run/model.safetensors").read_bytes()
     assert train(files, "--seed", 9) == 2
-    assert "holds a model already" in capsys.readouterr().err
+    assert "holds a model or a map already" in capsys.readouterr().err
     assert (files / "run/model.safetensors").read_bytes() == before
 
 

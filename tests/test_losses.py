@@ -28,6 +28,9 @@ from thonecls.losses import (
     nnpu,
     oc,
     oc_warmup,
+    pan_coupling,
+    pan_value,
+    pan_value_reference,
     positive_loss,
     sce,
     taylor_variational,
@@ -370,3 +373,38 @@ def test_a_prior_outside_zero_and_one_is_refused(prior: float) -> None:
     for loss in (upu, nnpu, abs_negative, oc, dist_pu):
         with pytest.raises(ConfigError, match="a class prior lies between 0 and 1"):
             loss(*fixture_logits(), prior)
+
+
+D_P, D_U, C_U = (
+    torch.tensor(f, dtype=torch.float64).logit()
+    for f in ([0.8, 0.6], [0.5, 0.3, 0.2], [0.4, 0.3, 0.1])
+)
+
+
+def test_the_game_of_pan_has_its_closed_form_values() -> None:
+    assert pan_coupling(D_U, C_U).item() == pytest.approx(-0.5524179635, abs=1e-10)
+    assert pan_value(D_P, D_U, C_U).item() == pytest.approx(-0.7913617213, abs=1e-10)
+    assert pan_value_reference(D_P, D_U, C_U).item() == pytest.approx(-0.5368419639, abs=1e-10)
+    assert pan_coupling(C_U, C_U).item() == pytest.approx(-0.7259306092, abs=1e-10)  # not PAN
+
+
+def test_either_player_of_pan_is_moved_by_the_other() -> None:
+    probability = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64, requires_grad=True)
+    pan_value(D_P, probability.logit(), C_U).backward()
+    own = -1 / (1 - probability.detach()) / 3
+    coupling = 1e-4 * 2 * -C_U / 3
+    assert probability.grad is not None
+    np.testing.assert_allclose(probability.grad.numpy(), (own + coupling).numpy(), atol=1e-12)
+    moved = C_U.clone().requires_grad_()
+    pan_value(D_P, D_U, moved).backward()
+    assert moved.grad is not None
+    assert moved.grad.abs().max() > 0
+
+
+@given(logits)
+def test_the_bounded_coupling_of_pan_is_bounded_and_close_to_the_plain_one(z: Tensor) -> None:
+    bounded = pan_coupling(torch.full_like(z, 3.0), z, eps=0.01)
+    assert abs(bounded.item()) <= math.log(1.01 / 0.01) + 1e-9
+    small = z.clamp(-1, 1)
+    gap = pan_coupling(small, small, eps=1e-6) - pan_coupling(small, small)
+    assert abs(gap.item()) < 1e-5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from thonecls.datasets import synthetic
 from thonecls.errors import LabelError, SceneError
 from thonecls.metrics import evaluate
+from thonecls.model import Model
 from thonecls.scene import ArraySource, Scene, as_scene
 from thonecls.train import TrainConfig, fit
 from thonecls.windows import Sheet, cut_sheets
@@ -157,3 +159,29 @@ def test_windows_learn_what_the_whole_scene_teaches() -> None:
         assert model.training["positives"] >= 0.8 * len(few)
     assert scores[9000] > scores[112 * 112] - 5
     assert scores[9000] > 90
+
+
+def test_training_on_sheets_resumes_to_the_same_bits(tmp_path: Path) -> None:
+    """What the network remembers of the other sheets is kept too."""
+    data = synthetic(height=80, width=90, bands=5, seed=2)
+    few = np.argwhere(data.truth == 1)[::60]
+    config = TrainConfig(epochs=2, batches=3, width=0.25, unlabeled=90, device="cpu", budget=2100)
+
+    def train(stop_after: int | None, file: Path) -> Model:
+        return fit(
+            data.scene,
+            few,
+            config=config,
+            generator=torch.Generator().manual_seed(0),
+            on_step=lambda p: p.epoch * 10 + p.step == stop_after,
+            checkpoint=file,
+            resume=True,
+        )
+
+    whole = train(None, tmp_path / "a")
+    assert not train(12, tmp_path / "b").training["finished"]
+    resumed = train(None, tmp_path / "b")
+    for name, value in whole.net.state_dict().items():
+        assert torch.equal(value, resumed.net.state_dict()[name])
+    for name, value in whole.frozen.items():
+        assert torch.equal(value, resumed.frozen[name])

@@ -1,4 +1,4 @@
-"""The command `thonecls`: demo, train, map, info."""
+"""The command `thonecls`: demo, train, map, prior, methods, info."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from rich.table import Table
 
 from thonecls import __version__, workflow
 from thonecls.checkpoint import EVERY
-from thonecls.errors import ThoneclsError
+from thonecls.errors import ConfigError, ThoneclsError
+from thonecls.methods import METHODS, deep
 from thonecls.progress import Display
 from thonecls.train import PRESETS, TrainConfig
 
@@ -84,6 +85,18 @@ CubeVariable = Annotated[
     str | None, Parameter(help="Name of the cube's array, if the file holds several.")
 ]
 Threshold = Annotated[float, Parameter(help="Probability above which a pixel is mapped.")]
+LabelsFile = Annotated[
+    Path,
+    Parameter(
+        help="Pixels of the class: a mask of the scene's size (1/0, 1/-1, bool) or, with "
+        "--target, a map of class numbers, as .npy, .npz or .mat; or a .csv of row,column."
+    ),
+]
+CubeFile = Annotated[Path, Parameter(help="The scene: a 3-D array in a .npy, .npz or .mat file.")]
+Target = Annotated[int | None, Parameter(help="The class number to take from the labels.")]
+LabelsVariable = Annotated[
+    str | None, Parameter(help="Name of the labels' array, if the file holds several.")
+]
 Seed = Annotated[int, Parameter(help="Seed of everything random: same seed, same result.")]
 
 
@@ -119,27 +132,24 @@ def demo(
 
 @app.command
 def train(
-    cube: Annotated[Path, Parameter(help="The scene: a 3-D array in a .npy, .npz or .mat file.")],
-    labels: Annotated[
-        Path,
-        Parameter(
-            help="Pixels of the class: a mask of the scene's size (1/0, 1/-1, bool) or, with "
-            "--target, a map of class numbers, as .npy, .npz or .mat; or a .csv of row,column."
-        ),
-    ],
+    cube: CubeFile,
+    labels: LabelsFile,
     *,
     out: Out,
-    target: Annotated[
-        int | None, Parameter(help="The class number to take from the labels.")
-    ] = None,
+    target: Target = None,
     preset: Preset = "fast",
+    method: Annotated[
+        str, Parameter(help="How to learn the class; `thonecls methods` lists them.")
+    ] = "t-honecls",
+    estimate_prior: Annotated[
+        Literal["km1", "km2", "bbe"] | None,
+        Parameter(help="Estimate the class prior, for a method that needs one."),
+    ] = None,
     seed: Seed = 0,
     threshold: Threshold = 0.5,
     bands_axis: Axis = None,
     cube_variable: CubeVariable = None,
-    labels_variable: Annotated[
-        str | None, Parameter(help="Name of the labels' array, if the file holds several.")
-    ] = None,
+    labels_variable: LabelsVariable = None,
     overwrite: Annotated[
         bool, Parameter(help="Replace a model that is in the folder already.", negative=())
     ] = False,
@@ -159,13 +169,17 @@ def train(
     --resume goes on from there, and from the last checkpoint after a crash, to the same result.
 
     Example: thonecls train scene.mat truth.mat --target 3 --out run
+
+    Example: thonecls train scene.mat labels.npy --method matched-filter --out run
     """
     with Display(errors, quiet=json) as display:
         summary = workflow.train_scene(
             cube,
             labels,
             out,
-            config=_resolve(preset, config),
+            config=_resolve(preset, config, method),
+            method=method,
+            estimate_prior=estimate_prior,
             seed=seed,
             target=target,
             axis=bands_axis,
@@ -220,6 +234,73 @@ def map_command(
 
 
 @app.command
+def prior(
+    cube: CubeFile,
+    labels: LabelsFile,
+    *,
+    target: Target = None,
+    seed: Seed = 0,
+    bands_axis: Axis = None,
+    cube_variable: CubeVariable = None,
+    labels_variable: LabelsVariable = None,
+    json: Json = False,
+) -> int:
+    """Estimate how large a share of the scene the class takes, by three estimators.
+
+    T-HOneCls does not need this number; nnPU, uPU, OC and Dist-PU do. The intervals hold 90 % of
+    the estimates on resampled pixels; they say nothing of an estimator's bias, so look whether the
+    three agree. KM1 and KM2 are often far too large for small classes.
+
+    Example: thonecls prior scene.mat truth.mat --target 3
+    """
+    with Display(errors, quiet=json):
+        found = workflow.estimate_priors(
+            cube,
+            labels,
+            seed=seed,
+            target=target,
+            axis=bands_axis,
+            cube_variable=cube_variable,
+            labels_variable=labels_variable,
+        )
+    if json:
+        print(jsonlib.dumps(found))
+        return 0
+    table = Table("estimator", "prior", "90 % of resamples")
+    for name, p in found["priors"].items():
+        table.add_row(name, f"{p['value']:.3f}", f"{p['low']:.3f} to {p['high']:.3f}")
+    Console().print(table)
+    return 0
+
+
+@app.command
+def methods(*, json: Json = False) -> int:
+    """List every method that `train --method` takes.
+
+    Example: thonecls methods
+    """
+    if json:
+        cards = {
+            name: {f.name: getattr(m, f.name) for f in fields(m) if f.name != "score"}
+            for name, m in METHODS.items()
+        }
+        print(jsonlib.dumps(cards))
+        return 0
+    table = Table("method", "minimises", "prior", "on", "paper", "constants")
+    for name, m in METHODS.items():
+        table.add_row(
+            name,
+            m.minimises,
+            "yes" if m.needs_prior else "",
+            "whole scene" if m.network else "spectra",
+            m.paper,
+            m.constants,
+        )
+    Console().print(table)
+    return 0
+
+
+@app.command
 def info(
     path: Annotated[Path, Parameter(help="A model, a run folder, or a cube.")],
     *,
@@ -256,9 +337,13 @@ def _fail(message: str, arguments: list[str]) -> NoReturn:
     sys.exit(2)
 
 
-def _resolve(preset: str, overrides: TrainConfig) -> TrainConfig:
+def _resolve(preset: str, overrides: TrainConfig, method: str = "t-honecls") -> TrainConfig:
     given = {name: value for name, value in asdict(overrides).items() if value is not None}
-    return replace(PRESETS[preset], **given)
+    if method not in METHODS:
+        raise ConfigError(f"there is no method {method!r}: `thonecls methods` lists them")
+    if not METHODS[method].network:
+        return replace(PRESETS[preset], **given)
+    return deep.settings(method, PRESETS[preset], **given)
 
 
 def _conclude(summary: dict[str, Any], as_json: bool) -> int:
@@ -276,7 +361,7 @@ def _print_summary(summary: dict[str, Any]) -> None:
     table = Table(show_header=False, box=None, pad_edge=False)
     made = "mapped_share" in summary  # what was made is in the folder; `info` shows it in full
     for name, value in summary.items():
-        if name != "scores" and not (made and name in ("config", "versions")):
+        if name not in ("scores", "warning") and not (made and name in ("config", "versions")):
             table.add_row(name.replace("_", " "), escape(_shown(value)))
     console.print(table)
     if scores:
@@ -285,6 +370,8 @@ def _print_summary(summary: dict[str, Any]) -> None:
             f"F1 {scores['f1']:.2f}[/bold]  AUC {scores['auc']:.2f}  "
             f"({scores['positives']} of {scores['pixels']} test pixels are of the class)"
         )
+    if "warning" in summary:
+        console.print(f"[bold yellow]warning:[/bold yellow] {escape(summary['warning'])}")
     if made:
         console.print(f"picture: {escape(str(Path(summary['out']) / 'overview.png'))}")
     if not summary.get("finished", True):

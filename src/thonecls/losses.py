@@ -202,6 +202,47 @@ def vpu(positive: Tensor, unlabeled: Tensor, mix: float = 0.3) -> Tensor:
     return variational(positive, unlabeled) + mix * _mixup(positive, unlabeled)
 
 
+def pan_value(
+    d_positive: Tensor,
+    d_unlabeled: Tensor,
+    c_unlabeled: Tensor,
+    *,
+    weight: float = 1e-4,
+    eps: float = 0.0,
+) -> Tensor:
+    """Value of PAN's game (Hu 2021), raised by the discriminator D and lowered by the classifier C.
+
+    E_p log D + E_u log(1 - D) + weight * `pan_coupling`, from the logits of D and C.
+    """
+    return -bce(d_positive, d_unlabeled) + weight * pan_coupling(d_unlabeled, c_unlabeled, eps)
+
+
+def pan_coupling(d_unlabeled: Tensor, c_unlabeled: Tensor, eps: float = 0.0) -> Tensor:
+    """E_u[(log(1 - C) - log C) (2D - 1)], all that C sees of the game; eps > 0 bounds it."""
+    z = _at_least_float32(c_unlabeled)
+    difference = -z  # of the two logarithms
+    if eps > 0:
+        difference = torch.log(torch.sigmoid(-z) + eps) - torch.log(torch.sigmoid(z) + eps)
+    return (difference * torch.tanh(_at_least_float32(d_unlabeled) / 2)).mean()
+
+
+def pan_value_reference(
+    d_positive: Tensor,
+    d_unlabeled: Tensor,
+    c_unlabeled: Tensor,
+    *,
+    weight: float = 1e-4,
+    eps: float = 0.01,
+) -> Tensor:
+    """The game as PAN's authors coded it: sums, and a hinge on as many unlabeled as positive."""
+    d_p, d_u = (torch.sigmoid(_at_least_float32(z)) for z in (d_positive, d_unlabeled))
+    first = d_u[: len(d_p)]
+    level = torch.log(1 - first.mean().detach())
+    hinge = torch.clamp(torch.log(1 - first + eps) - level, min=0)
+    coupling = pan_coupling(d_unlabeled, c_unlabeled, eps) * len(d_u)
+    return torch.log(d_p + eps).sum() + hinge.sum() + weight * coupling
+
+
 def _mixup(positive: Tensor, unlabeled: Tensor) -> Tensor:
     """E over weights g and pairs of (log t - log f~)^2, t = g f(u) + 1 - g, f~ of the mixture."""
     p, u = _at_least_float32(positive)[:, None], _at_least_float32(unlabeled)[None, :]

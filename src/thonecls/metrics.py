@@ -11,6 +11,9 @@ from sklearn.metrics import precision_recall_fscore_support, roc_auc_score
 
 from thonecls.errors import LabelError
 
+EVERYWHERE = 0.97  # of a scene: a map of more says the same everywhere
+NOWHERE = 0.1  # of the labels: a map of fewer has not learnt the class
+
 
 @dataclass(frozen=True)
 class Scores:
@@ -61,3 +64,31 @@ def evaluate(
         int(wanted.size),
         int(wanted.sum()),
     )
+
+
+def find_degenerate(
+    probability: NDArray[np.float32], positive: NDArray[np.int64], threshold: float = 0.5
+) -> str | None:
+    """What is wrong with a map that says (nearly) the same everywhere, and what to try.
+
+    probability: (H, W), NaN on nodata; positive: flat indices of the labelled pixels of the class.
+
+    >>> find_degenerate(np.full((4, 4), 0.9, dtype=np.float32), np.array([2]))[:38]
+    '100.0 % of the scene is mapped as the '
+    """
+    mapped = probability > threshold
+    share = mapped.sum() / max(1, np.isfinite(probability).sum())
+    recall = mapped.flat[positive].mean()
+    if share > EVERYWHERE:
+        return (
+            f"{share:.1%} of the scene is mapped as the class: the map says nothing. Check the "
+            "labels, train longer, or take another method; a class prior that is too large also "
+            "does this"
+        ).replace("%", " %")
+    if recall < NOWHERE:
+        return (
+            f"{1 - recall:.1%} of the labelled pixels themselves are not mapped: the map says "
+            "nothing. Train longer or at a lower order, or take another method; a class prior "
+            "that is too small also does this"
+        ).replace("%", " %")
+    return None

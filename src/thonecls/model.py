@@ -19,7 +19,7 @@ from thonecls.frozen import HALO, STRIDE, FrozenNet
 from thonecls.net import WIDTHS, FreeOCNet
 from thonecls.scene import BandStatistics, Source, as_source, standardize
 
-MEMORY = 1.2e9  # bytes that a tile with its halo may take while it is scored
+MEMORY = 1.8e9  # bytes that a tile with its halo may take while it is scored
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,13 +27,15 @@ class Model:
     """The teacher network with all it needs to map a scene.
 
     frozen: what norms and gates saw of the training scene (see `frozen.freeze`);
-    training: JSON-ready facts about how it came to be (config, history, versions, counts).
+    training: JSON-ready facts about how it came to be (config, history, versions, counts);
+    ceiling: what counts as certain: probabilities are divided by it, and cut at 1.
     """
 
     net: FreeOCNet
     statistics: BandStatistics
     frozen: dict[str, Tensor]
     training: dict[str, Any] = field(default_factory=dict)
+    ceiling: float = 1.0
 
     @property
     def bands(self) -> int:
@@ -80,6 +82,8 @@ class Model:
                 inputs = torch.from_numpy(standardize(scene, self.statistics)).to(net.device)
                 with torch.inference_mode():
                     probability = torch.sigmoid(net(inputs[None])).cpu().numpy()
+                if self.ceiling != 1:
+                    probability = np.minimum(probability / np.float32(self.ceiling), 1)
                 probability[~scene.valid] = np.nan
                 inner = tuple(
                     slice(part.start - wide.start, part.stop - wide.start)
@@ -95,7 +99,11 @@ class Model:
             "bands.mean": torch.from_numpy(self.statistics.mean),
             "bands.std": torch.from_numpy(self.statistics.std),
         }
-        about = {"net": self.net.settings, "training": self.training}
+        about = {
+            "net": self.net.settings,
+            "training": self.training,
+            "ceiling": self.ceiling,
+        }
         store.save(Path(path), "model", about, tensors)
 
     @staticmethod
@@ -106,7 +114,9 @@ class Model:
         net.load_state_dict(store.part(tensors, "net."))
         bands = store.part(tensors, "bands.")
         statistics = BandStatistics(bands["mean"].numpy(), bands["std"].numpy())
-        return Model(net.eval(), statistics, store.part(tensors, "frozen."), about["training"])
+        frozen = store.part(tensors, "frozen.")
+        ceiling = about.get("ceiling", 1.0)  # older files know of none
+        return Model(net.eval(), statistics, frozen, about["training"], ceiling)
 
 
 def resolve_device(name: str) -> torch.device:

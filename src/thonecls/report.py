@@ -79,19 +79,28 @@ def draw_overview(
 
 
 def draw_curves(path: Path, history: dict[str, list[float]], *, title: str) -> None:
-    """Save a PNG of the training history: losses, consistency and gradient norm by epoch."""
-    figure = Figure(figsize=(14, 3.2), layout="constrained")
-    figure.suptitle(title, fontsize=12)
-    panels: list[tuple[str, list[tuple[str, str]]]] = [
+    """Save a PNG of the training history: losses, consistency and gradient norm by epoch.
+
+    Figures that a method does not have, or that are 0 throughout, are left out.
+    """
+    known: list[tuple[str, list[tuple[str, str]]]] = [
         ("Loss", [("loss", "total"), ("positive", "positive"), ("unlabeled", "unlabeled")]),
         ("Mean probability of the unlabeled", [("share", "")]),
         ("Consistency with the teacher", [("consistency", "")]),
         ("Gradient norm before clipping", [("gradient_norm", "")]),
     ]
-    for axis, (name, lines) in zip(figure.subplots(1, len(panels)), panels, strict=True):
+    panels = [
+        (name, [line for line in lines if any(history.get(line[0], ()))]) for name, lines in known
+    ]
+    panels = [(name, lines) for name, lines in panels if lines] or [known[1]]
+    figure = Figure(figsize=(3.5 * len(panels), 3.2), layout="constrained")
+    figure.suptitle(title, fontsize=12)
+    axes = np.atleast_1d(figure.subplots(1, len(panels)))
+    for axis, (name, lines) in zip(axes, panels, strict=True):
         for (key, label), colour in zip(lines, (CLASS, HIT, FALSE), strict=False):
-            epochs = range(1, len(history[key]) + 1)
-            axis.plot(epochs, history[key], label=label, color=colour, linewidth=1.6)
+            values = history.get(key, [])
+            epochs = range(1, len(values) + 1)
+            axis.plot(epochs, values, label=label, color=colour, linewidth=1.6)
         axis.set_title(name, fontsize=10)
         axis.set_xlabel("epoch")
         axis.grid(alpha=0.3)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import functools
 import hashlib
 import inspect
 import json
@@ -22,28 +20,13 @@ from torch import Tensor
 
 from thonecls.checkpoint import EVERY, Keeper, State
 from thonecls.errors import ConfigError, TrainingError
-from thonecls.frozen import average, freeze
+from thonecls.ground import ROUNDS, Batch, Ground
 from thonecls.losses import LOSSES, positive_loss
 from thonecls.model import Model, resolve_device
 from thonecls.net import FreeOCNet
-from thonecls.sampler import pseudo_batches
-from thonecls.scene import (
-    BandStatistics,
-    Source,
-    as_source,
-    pooled_statistics,
-    read_all,
-    standardize,
-)
-from thonecls.splits import (
-    Labels,
-    check_labels,
-    check_positives,
-    draw_labels,
-    positive_mask,
-)
+from thonecls.scene import Source
+from thonecls.splits import Labels
 from thonecls.teacher import CONSISTENCIES, DECAYS, ema_update_
-from thonecls.windows import Sheet, cut_sheets, whole
 
 
 def _setting(default: Any, help: str) -> Any:
@@ -62,6 +45,12 @@ class TrainConfig:
     order: int = _setting(
         2, "Order of the Taylor expansion; higher is stricter and learns faster, but overfits."
     )
+    prior: float | None = _setting(
+        None, "Share of the class among all pixels, for the losses that need it (thonecls prior)."
+    )
+    warmup: int = _setting(0, "Epochs at the beginning with another loss.")
+    warmup_loss: str = _setting("bce", "The loss of these epochs.")
+    ema: bool = _setting(True, "The result is the teacher, an average of the student over time.")
     beta: float = _setting(0.5, "Weight of the consistency with the teacher; 0 leaves it out.")
     consistency: Literal["kl", "l2"] = _setting("kl", "How student and teacher are compared.")
     alpha: float = _setting(0.99, "Decay of the teacher's moving average.")
@@ -86,6 +75,7 @@ class TrainConfig:
         for name in ("epochs", "batches", "order", "budget"):
             _require(self, name, "1 or more", getattr(self, name) >= 1)
         _require(self, "unlabeled", "2 or more", self.unlabeled >= 2)
+        _require(self, "warmup", "0 or more", self.warmup >= 0)
         for name in ("beta", "weight_decay"):
             _require(self, name, "0 or more", 0 <= getattr(self, name) < float("inf"))
         for name in ("rate", "clip", "width"):
@@ -95,10 +85,13 @@ class TrainConfig:
         _require(self, "rate_decay", "above 0 and at most 1", 0 < self.rate_decay <= 1)
         for name, known in (
             ("loss", LOSSES),
+            ("warmup_loss", LOSSES),
             ("consistency", CONSISTENCIES),
             ("decay", DECAYS),
         ):
             _require(self, name, f"one of {', '.join(known)}", getattr(self, name) in known)
+        _require(self, "beta", "0 where there is no teacher (ema)", self.ema or self.beta == 0)
+        _require(self, "prior", "between 0 and 1", self.prior is None or 0 < self.prior < 1)
 
 
 def _require(config: TrainConfig, name: str, rule: str, holds: bool) -> None:
@@ -109,7 +102,7 @@ def _require(config: TrainConfig, name: str, rule: str, holds: bool) -> None:
 PAPER = TrainConfig()
 # What this choice rests on: docs/adr/0005-fast-preset.md.
 FAST = replace(PAPER, epochs=100, rate=1e-3, rate_decay=1.0, settle=0.02)
-SETTLED_OVER = 3  # epochs over which the fall is averaged
+SETTLED_OVER = ROUNDS  # epochs over which the fall is averaged; they see the same sheets
 LEARNING = 0.8  # of its largest value: below, the mean probability has clearly fallen
 PRESETS = {"paper": PAPER, "fast": FAST}
 
@@ -167,7 +160,7 @@ def fit(
     checkpoint_every: float = EVERY,
     resume: bool = False,
 ) -> Model:
-    """Train the network on one scene and return its teacher as a `Model`.
+    """Train the network on one scene and return its teacher (without one, itself) as a `Model`.
 
     scene: a scene, a source, or a (C, H, W) array; labels: `Labels`, or positives as an (H, W)
     mask or (n, 2) row/column pairs. A scene of more than `config.budget` pixels is trained on
@@ -177,34 +170,31 @@ def fit(
     state is kept there every so many seconds and at the end; with `resume`, training goes on from
     it if it exists, to the same bits.
     """
-    source = as_source(scene)
-    device = resolve_device(config.device)
-    sheets = _sheets(source, labels, config, generator)
-    statistics = pooled_statistics(sheet.read(source) for sheet in sheets)
-    state = _start(source.bands, config, generator, device)
-    keeper = Keeper(checkpoint, _fingerprint(config, statistics, sheets, state), checkpoint_every)
+    ground = prepare(scene, labels, config, generator)
+    state = _start(ground, config, generator)
+    keeper = Keeper(checkpoint, _fingerprint(config, ground, state), checkpoint_every)
     if resume:
         keeper.restore_(state)
     generator.set_state(state.shuffle)
     stopped = False
 
-    @functools.lru_cache(maxsize=1)
-    def inputs(index: int) -> tuple[Tensor, Tensor | None]:
-        return _inputs(source, sheets[index], statistics, device)
-
     def snapshot() -> Model:
-        facts = _facts(config, source, sheets, state)
-        facts["finished"] = _finished(state, config)
-        frozen = average([freeze(state.teacher, *inputs(i)) for i in range(len(sheets))])
-        return Model(copy.deepcopy(state.teacher).eval(), statistics, frozen, facts)
+        facts = {
+            **training_facts(config, ground),
+            "seconds": round(state.seconds, 3),
+            "history": _history(state),
+            "finished": _finished(state, config),
+        }
+        return ground.model(state.teacher if config.ema else state.student, facts)
 
     while not (stopped or _finished(state, config)):
-        batches = _batches(sheets, config, generator)
+        batches = ground.batches(state.epoch, config.batches, generator)
         for index, batch in batches[state.step :]:
             began = time.perf_counter()
-            cube, valid = inputs(index)
-            on_device = (batch[0].to(device), batch[1].to(device))
-            figures = _step_(state, cube, valid, on_device, config)
+            cube, valid = ground.inputs(index)
+            for net in (state.student, state.teacher):
+                net.turn_to(index)
+            figures = _step_(state, cube, valid, batch, config)
             state.sums = [a + b for a, b in zip(state.sums, figures, strict=True)]
             state.step += 1
             state.seconds += time.perf_counter() - began
@@ -224,23 +214,49 @@ def fit(
     return snapshot()
 
 
+def prepare(
+    scene: Source | NDArray[Any],
+    labels: Labels | ArrayLike,
+    config: TrainConfig,
+    generator: torch.Generator,
+) -> Ground:
+    """The ground for a training with these settings."""
+    for name in {config.loss, config.warmup_loss} if config.warmup else {config.loss}:
+        if config.prior is None and "prior" in inspect.signature(LOSSES[name]).parameters:
+            raise ConfigError(
+                f"the loss '{name}' needs the class prior, the share of the class among all "
+                "pixels: set 'prior', or have it estimated (thonecls prior, --estimate-prior)"
+            )
+    return Ground.prepare(
+        scene,
+        labels,
+        unlabeled=config.unlabeled,
+        budget=config.budget,
+        batches=config.batches,
+        device=resolve_device(config.device),
+        generator=generator,
+    )
+
+
 def _step_(
     state: State,
     cube: Tensor,
     valid: Tensor | None,
-    batch: tuple[Tensor, Tensor],
+    batch: Batch,
     config: TrainConfig,
 ) -> list[float]:
     """One step of Algorithm 1: loss, gradient, clipping, SGD, and the teacher's average."""
     for group in state.optimizer.param_groups:
         group["lr"] = config.rate * config.rate_decay**state.epoch
-    terms = objective(state.student, state.teacher, cube, batch, config, valid)
+    now = replace(config, loss=config.warmup_loss) if state.epoch < config.warmup else config
+    terms = objective(state.student, state.teacher, cube, batch, now, valid)
     state.optimizer.zero_grad()
     terms.loss.backward()
     norm = torch.nn.utils.clip_grad_norm_(state.student.parameters(), config.clip)
     state.optimizer.step()
-    # By epoch, not by step, as in the authors' runs.
-    ema_update_(state.teacher, state.student, DECAYS[config.decay](state.epoch, config.alpha))
+    if config.ema:
+        # By epoch, not by step, as in the authors' runs.
+        ema_update_(state.teacher, state.student, DECAYS[config.decay](state.epoch, config.alpha))
     figures: list[float] = torch.stack([*terms, norm]).tolist()
     if not np.isfinite(figures).all():
         raise TrainingError(
@@ -254,7 +270,7 @@ def objective(
     student: FreeOCNet,
     teacher: FreeOCNet,
     cube: Tensor,
-    batch: tuple[Tensor, Tensor],
+    batch: Batch,
     config: TrainConfig,
     valid: Tensor | None = None,
 ) -> Terms:
@@ -310,39 +326,22 @@ def _hyper(config: TrainConfig) -> dict[str, Any]:
     return {f.name: getattr(config, f.name) for f in fields(config) if f.name in names}
 
 
-def _start(
-    bands: int, config: TrainConfig, generator: torch.Generator, device: torch.device
-) -> State:
+def _start(ground: Ground, config: TrainConfig, generator: torch.Generator) -> State:
     # Two initialisations: the teacher becomes a copy of the student in the first epoch.
-    student, teacher = (_new_net(bands, config, generator).to(device) for _ in range(2))
-    optimizer = torch.optim.SGD(
-        student.parameters(),
-        lr=config.rate,
-        momentum=config.momentum,
-        weight_decay=config.weight_decay,
-    )
+    student, teacher = (ground.new_net(config.width, generator) for _ in range(2))
+    optimizer = optimizer_of(student, config)
     sums = [0.0] * len(Figures._fields)
     return State(student, teacher, optimizer, generator.get_state(), sums)
 
 
-def _new_net(bands: int, config: TrainConfig, generator: torch.Generator) -> FreeOCNet:
-    """A network whose weights depend on `generator` alone; the global state is left as it was."""
-    seed = int(torch.randint(2**62, (), generator=generator))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return FreeOCNet(bands, width=config.width)
-
-
-def _batches(
-    sheets: list[Sheet], config: TrainConfig, generator: torch.Generator
-) -> list[tuple[int, tuple[Tensor, Tensor]]]:
-    """One epoch: which sheet each step sees, and the pseudo-batch inside it."""
-    labels = [
-        (torch.from_numpy(s.labels.positive), torch.from_numpy(s.labels.unlabeled)) for s in sheets
-    ]
-    if len(sheets) == 1:
-        return [(0, batch) for batch in pseudo_batches(*labels[0], config.batches, generator)]
-    return [(i, labels[i]) for i in torch.randperm(len(sheets), generator=generator).tolist()]
+def optimizer_of(net: FreeOCNet, config: TrainConfig) -> torch.optim.SGD:
+    """The optimiser of one network."""
+    return torch.optim.SGD(
+        net.parameters(),
+        lr=config.rate,
+        momentum=config.momentum,
+        weight_decay=config.weight_decay,
+    )
 
 
 def _progress(
@@ -353,14 +352,12 @@ def _progress(
     return Progress(state.epoch + 1, config.epochs, state.step, steps, figures, pixels, snapshot)
 
 
-def _fingerprint(
-    config: TrainConfig, statistics: BandStatistics, sheets: list[Sheet], start: State
-) -> str:
+def _fingerprint(config: TrainConfig, ground: Ground, start: State) -> str:
     """Tells one training from another: settings, scene, labels and random numbers."""
     digest = hashlib.sha256(json.dumps(asdict(config)).encode())
     digest.update(start.shuffle.numpy().tobytes())
-    arrays = [statistics.mean.tobytes(), statistics.std.tobytes()]
-    for sheet in sheets:
+    arrays = [ground.statistics.mean.tobytes(), ground.statistics.std.tobytes()]
+    for sheet in ground.sheets:
         arrays += [sheet.origins.tobytes()]
         arrays += [sheet.labels.positive.tobytes(), sheet.labels.unlabeled.tobytes()]
     for array in arrays:
@@ -368,59 +365,15 @@ def _fingerprint(
     return digest.hexdigest()
 
 
-def _sheets(
-    source: Source,
-    labels: Labels | ArrayLike,
-    config: TrainConfig,
-    generator: torch.Generator,
-) -> list[Sheet]:
-    """What training sees: the whole scene, or sheets of windows where it is over the budget."""
-    if isinstance(labels, Labels):
-        check_positives(labels.positive, source.shape)
-    if source.shape[0] * source.shape[1] > config.budget:
-        if isinstance(labels, Labels):
-            positive, unlabeled = labels.positive, len(labels.unlabeled)
-        else:
-            positive = np.flatnonzero(positive_mask(labels, source.shape))
-            check_positives(positive, source.shape)
-            unlabeled = config.unlabeled
-        return cut_sheets(
-            source,
-            positive,
-            unlabeled=unlabeled,
-            budget=config.budget,
-            count=config.batches,
-            rng=_numpy_generator(generator),
-        )
-    valid = read_all(source).valid
-    if not isinstance(labels, Labels):
-        mask = positive_mask(labels, source.shape)
-        labels = draw_labels(mask, valid, config.unlabeled, _numpy_generator(generator))
-    check_labels(labels, valid)
-    return whole(source, labels)
+def _history(state: State) -> dict[str, list[float]]:
+    """Every figure by epoch."""
+    columns = zip(*state.history, strict=True) if state.history else [[]] * len(Figures._fields)
+    return {name: list(column) for name, column in zip(Figures._fields, columns, strict=True)}
 
 
-def _numpy_generator(generator: torch.Generator) -> np.random.Generator:
-    return np.random.default_rng(int(torch.randint(2**62, (), generator=generator)))
-
-
-def _inputs(
-    source: Source, sheet: Sheet, statistics: BandStatistics, device: torch.device
-) -> tuple[Tensor, Tensor | None]:
-    """The network's inputs: z-scored windows (N, C, H, W), and which pixels are valid."""
-    scene, (rows, columns) = sheet.read(source), sheet.size
-    stacked = torch.from_numpy(standardize(scene, statistics)).to(device)
-    cube = stacked.view(scene.bands, -1, rows, columns).transpose(0, 1).contiguous()
-    if scene.valid.all():
-        return cube, None
-    return cube, torch.from_numpy(scene.valid).to(device).view(-1, 1, rows, columns)
-
-
-def _facts(
-    config: TrainConfig, source: Source, sheets: list[Sheet], state: State
-) -> dict[str, Any]:
+def training_facts(config: TrainConfig, ground: Ground) -> dict[str, Any]:
     """What a model remembers of its training, ready for JSON."""
-    by_name = zip(*state.history, strict=True) if state.history else [[]] * len(Figures._fields)
+    source, sheets = ground.source, ground.sheets
     return {
         "config": asdict(config),
         "scene": {"bands": source.bands, "rows": source.shape[0], "columns": source.shape[1]},
@@ -428,8 +381,6 @@ def _facts(
         "window": list(sheets[0].size),
         "positives": sum(sheet.labels.positive.size for sheet in sheets),
         "unlabeled": sum(sheet.labels.unlabeled.size for sheet in sheets),
-        "seconds": round(state.seconds, 3),
-        "history": {n: list(v) for n, v in zip(Figures._fields, by_name, strict=True)},
         "versions": {"thonecls": version("thonecls"), "torch": torch.__version__},
         "python": platform.python_version(),
     }

@@ -40,8 +40,9 @@ class Sheet:
 
 
 def whole(source: Source, labels: Labels) -> list[Sheet]:
-    """One sheet of one window: the scene itself."""
-    return [Sheet(np.zeros((1, 2), dtype=np.int64), source.shape, labels)]
+    """One sheet of one window, the scene itself; in what order labels come does not matter."""
+    in_order = Labels(np.sort(labels.positive), np.sort(labels.unlabeled))
+    return [Sheet(np.zeros((1, 2), dtype=np.int64), source.shape, in_order)]
 
 
 def cut_sheets(

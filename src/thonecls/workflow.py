@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import asdict
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,14 @@ from thonecls.checkpoint import EVERY
 from thonecls.datasets import indian_pines
 from thonecls.errors import ConfigError, FileError
 from thonecls.files import check_writable, write_atomically, writing_array
-from thonecls.metrics import evaluate
+from thonecls.methods import METHODS, deep, label_spectra
+from thonecls.metrics import evaluate, find_degenerate
 from thonecls.model import Model
+from thonecls.priors import ESTIMATORS, Prior
 from thonecls.report import Truth, draw_curves, draw_overview
-from thonecls.scene import Bands, Scene, Source
-from thonecls.splits import paper_split, positive_mask
-from thonecls.train import Progress, TrainConfig, fit
+from thonecls.scene import Bands, Scene, Source, read_all
+from thonecls.splits import draw_labels, paper_split, positive_mask
+from thonecls.train import FAST, Progress, TrainConfig, fit
 
 MODEL, RUN, CHECKPOINT = "model.safetensors", "run.json", "checkpoint.safetensors"
 PROBABILITY, MAP = "probability.npy", "map.npy"
@@ -38,6 +42,8 @@ def train_scene(
     out: Path,
     *,
     config: TrainConfig,
+    method: str = "t-honecls",
+    estimate_prior: str | None = None,
     seed: int = 0,
     target: int | None = None,
     axis: Bands | None = None,
@@ -54,21 +60,49 @@ def train_scene(
 
     Returns the summary that is also written as run.json. With `resume`, a training that was
     stopped or killed goes on from its last checkpoint, and a finished one is left as it is.
+    method: one of `METHODS`, config: its settings (`deep.settings`); one without a network
+    writes no model. estimate_prior: how to estimate the class prior where the method needs it.
     """
     check_threshold(threshold)
     check_writable(out)
-    facts = {"cube": str(cube), "labels": str(labels), "target": target, "seed": seed}
+    if method not in METHODS:
+        raise ConfigError(f"there is no method {method!r}: see `thonecls methods`")
+    facts = {
+        "cube": str(cube),
+        "labels": str(labels),
+        "target": target,
+        "method": method,
+        "seed": seed,
+        **({"estimate_prior": estimate_prior} if estimate_prior else {}),
+    }
     if resume and (out / RUN).exists() and not (out / CHECKPOINT).exists():
-        return _finished_run(out, {**facts, "config": asdict(config)})
+        known = {} if estimate_prior else {"config": asdict(config)}
+        return _finished_run(out, {**facts, **known})
     if not (resume or overwrite):
         _refuse_to_overwrite(out)
     found = read_positives(labels, target=target, variable=labels_variable)
     source = open_scene(cube, axis=axis, variable=cube_variable, labels=found)
     positives = positive_mask(found, source.shape)
     generator = _generator(seed)
+    if estimate_prior is not None:
+        if not METHODS[method].needs_prior:
+            raise ConfigError(f"{method} needs no class prior: leave out --estimate-prior")
+        prior = _priors(source, positives, config, seed, (estimate_prior,))[0]
+        config = replace(config, prior=prior.value)
+    if not METHODS[method].network:
+        return _score_spectra(
+            out,
+            source,
+            positives,
+            {**facts, "config": asdict(config)},
+            config,
+            threshold,
+            cube.name,
+        )
     if source.shape[0] * source.shape[1] > config.budget:
         _check_finite(source)  # windows alone would find a bad pixel only after training
-    model = fit(
+    model = deep.train(
+        method,
         source,
         positives,
         config=config,
@@ -91,6 +125,50 @@ def train_scene(
     if summary["finished"]:
         (out / CHECKPOINT).unlink(missing_ok=True)
     return summary
+
+
+def estimate_priors(
+    cube: Path,
+    labels: Path,
+    *,
+    seed: int = 0,
+    target: int | None = None,
+    axis: Bands | None = None,
+    cube_variable: str | None = None,
+    labels_variable: str | None = None,
+) -> dict[str, Any]:
+    """The share of the class in a scene by every estimator, each with its interval."""
+    found = read_positives(labels, target=target, variable=labels_variable)
+    source = open_scene(cube, axis=axis, variable=cube_variable, labels=found)
+    positives = positive_mask(found, source.shape)
+    priors = _priors(source, positives, FAST, seed, tuple(ESTIMATORS))
+    return {
+        "cube": str(cube),
+        "labels": str(labels),
+        "priors": {p.name: {"value": p.value, "low": p.low, "high": p.high} for p in priors},
+    }
+
+
+def _priors(
+    source: Source,
+    positives: NDArray[np.bool_],
+    config: TrainConfig,
+    seed: int,
+    names: tuple[str, ...],
+) -> list[Prior]:
+    """The class prior by some estimators, from the labels and as many unlabeled pixels."""
+    unknown = set(names) - set(ESTIMATORS)
+    if unknown:
+        raise ConfigError(f"no estimator is called {unknown.pop()!r}: {', '.join(ESTIMATORS)}")
+    if source.shape[0] * source.shape[1] > config.budget:
+        raise ConfigError(
+            f"a prior is estimated on at most {config.budget:,} pixels: cut a part from the scene, "
+            "raise --budget, or give --prior a number"
+        )
+    scene = read_all(source)
+    labels = draw_labels(positives, scene.valid, config.unlabeled, np.random.default_rng(seed))
+    spectra = label_spectra(scene, labels)
+    return [ESTIMATORS[name](*spectra, np.random.default_rng(seed)) for name in names]
 
 
 def map_scene(
@@ -118,12 +196,42 @@ def map_scene(
         raise FileError(f"{out} holds a map already: choose another --out, or say --overwrite")
     trained = Model.load(model / MODEL if model.is_dir() else model)
     source = open_scene(cube, axis=axis, variable=variable, bands=trained.bands)
-    written = _write_map(
-        out, trained, source, threshold=threshold, device=device, on_window=on_window
-    )
+    windows = trained.score_windows(source, device=device)  # refuses what does not fit
+    written = _write_map(out, source.shape, windows, threshold=threshold, on_window=on_window)
     summary = {"model": str(model), "cube": str(cube), **written}
     _draw_overview(out, source, None, title=cube.name, threshold=threshold)
     write_json(out / "map.json", summary)
+    return summary
+
+
+def _score_spectra(
+    out: Path,
+    source: Source,
+    positives: NDArray[np.bool_],
+    facts: dict[str, Any],
+    config: TrainConfig,
+    threshold: float,
+    title: str,
+) -> dict[str, Any]:
+    """Map, picture and run.json of a method that works on single spectra."""
+    began = time.perf_counter()
+    scene = read_all(source)
+    rng = np.random.default_rng(facts["seed"])
+    labels = draw_labels(positives, scene.valid, config.unlabeled, rng)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a map that says nothing is named in the summary
+        probability = METHODS[facts["method"]](scene, labels, facts["seed"])
+    whole = slice(0, source.shape[0]), slice(0, source.shape[1])
+    summary = {
+        **facts,
+        "positives": int(labels.positive.size),
+        "finished": True,
+        "seconds": round(time.perf_counter() - began, 3),
+        **_write_map(out, source.shape, [(*whole, probability)], threshold=threshold),
+        **_warning(out, positives, threshold),
+    }
+    _draw_overview(out, source, positives, title=title, threshold=threshold)
+    write_json(out / RUN, summary)
     return summary
 
 
@@ -221,14 +329,15 @@ def _write_run(
     """Model, map, pictures and run.json of a finished training; returns what run.json holds."""
     model.save(out / MODEL)  # first of all: the rest can be made again from it
     training = model.training
-    device = training["config"]["device"]
+    windows = model.score_windows(source, device=training["config"]["device"])
     title += f", from {int(positives.sum())} positive labels"
     summary = {
         **facts,
         "positives": training["positives"],
         "epochs_done": len(training["history"]["loss"]),
         **{k: training[k] for k in ("finished", "seconds", "config", "versions")},
-        **_write_map(out, model, source, threshold=threshold, device=device, on_window=on_window),
+        **_write_map(out, source.shape, windows, threshold=threshold, on_window=on_window),
+        **_warning(out, positives, threshold),
     }
     if truth is not None:
         probability = np.load(out / PROBABILITY, mmap_mode="r")
@@ -283,25 +392,25 @@ def _refuse_to_overwrite(out: Path) -> None:
         raise FileError(
             f"{out} holds an unfinished training: say --resume to go on with it, or --overwrite"
         )
-    if (out / MODEL).exists():
-        raise FileError(f"{out} holds a model already: choose another --out, or say --overwrite")
+    if (out / MODEL).exists() or (out / RUN).exists():
+        raise FileError(
+            f"{out} holds a model or a map already: choose another --out, or say --overwrite"
+        )
 
 
 def _write_map(
     out: Path,
-    model: Model,
-    source: Source,
+    shape: tuple[int, int],
+    windows: Iterable[tuple[slice, slice, NDArray[np.float32]]],
     *,
     threshold: float,
-    device: str,
     on_window: OnWindow | None = None,
 ) -> dict[str, Any]:
     """probability.npy and map.npy (uint8: 1 class, 0 other, 255 nodata), window by window."""
-    windows = model.score_windows(source, device=device)  # refuses what does not fit
-    total, done, valid, mapped = source.shape[0] * source.shape[1], 0, 0, 0
+    total, done, valid, mapped = shape[0] * shape[1], 0, 0, 0
     with (
-        writing_array(out / PROBABILITY, np.float32, source.shape) as probability,
-        writing_array(out / MAP, np.uint8, source.shape) as classes,
+        writing_array(out / PROBABILITY, np.float32, shape) as probability,
+        writing_array(out / MAP, np.uint8, shape) as classes,
     ):
         for rows, columns, part in windows:
             known, above = np.isfinite(part), part > threshold
@@ -312,6 +421,13 @@ def _write_map(
                 on_window(done, total)
     share = float(mapped / valid) if valid else 0.0
     return {"out": str(out), "threshold": threshold, "mapped_share": share}
+
+
+def _warning(out: Path, positives: NDArray[np.bool_], threshold: float) -> dict[str, str]:
+    """A word on a map that says the same everywhere, if it does."""
+    probability = np.load(out / PROBABILITY, mmap_mode="r")
+    message = find_degenerate(probability, np.flatnonzero(positives), threshold)
+    return {"warning": message} if message else {}
 
 
 def _draw_overview(

@@ -1,0 +1,149 @@
+"""The ground that networks are trained on: a scene, its labels, and what a step sees of them."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from thonecls.frozen import freeze
+from thonecls.model import Model
+from thonecls.net import FreeOCNet
+from thonecls.sampler import pseudo_batches
+from thonecls.scene import (
+    BandStatistics,
+    Source,
+    as_source,
+    pooled_statistics,
+    read_all,
+    standardize,
+)
+from thonecls.splits import (
+    Labels,
+    check_labels,
+    check_positives,
+    draw_labels,
+    positive_mask,
+)
+from thonecls.windows import Sheet, cut_sheets, whole
+
+Batch = tuple[Tensor, Tensor]  # flat indices of positive and of unlabeled pixels
+ROUNDS = 3  # sets of sheets, which epochs take in turn; epochs as far apart see the same
+
+
+@dataclass(eq=False)
+class Ground:
+    """A scene in one sheet, or in several where it is over the budget, ready for the network."""
+
+    source: Source
+    sheets: list[Sheet]
+    statistics: BandStatistics
+    device: torch.device
+    _held: tuple[int, tuple[Tensor, Tensor | None]] | None = field(default=None, repr=False)
+
+    @staticmethod
+    def prepare(
+        scene: Source | NDArray[Any],
+        labels: Labels | ArrayLike,
+        *,
+        unlabeled: int,
+        budget: int,
+        batches: int,
+        device: torch.device,
+        generator: torch.Generator,
+    ) -> Ground:
+        """Check the labels, draw unlabeled pixels where none are given, measure the bands."""
+        source = as_source(scene)
+        sheets = _sheets(source, labels, unlabeled, budget, batches, generator)
+        statistics = pooled_statistics(sheet.read(source) for sheet in sheets)
+        return Ground(source, sheets, statistics, device)
+
+    def batches(
+        self, epoch: int, count: int, generator: torch.Generator
+    ) -> list[tuple[int, Batch]]:
+        """One epoch: which sheet each step sees, and the pseudo-batch inside it."""
+        labels = [
+            (torch.from_numpy(s.labels.positive), torch.from_numpy(s.labels.unlabeled))
+            for s in self.sheets
+        ]
+        if len(labels) == 1:
+            steps = [(0, batch) for batch in pseudo_batches(*labels[0], count, generator)]
+        else:
+            mine = range(epoch % ROUNDS, len(labels), ROUNDS)
+            order = torch.randperm(len(mine), generator=generator).tolist()
+            steps = [(mine[i], labels[mine[i]]) for i in order]
+        return [(i, (p.to(self.device), u.to(self.device))) for i, (p, u) in steps]
+
+    def new_net(self, width: float, generator: torch.Generator) -> FreeOCNet:
+        """A network whose weights depend on `generator` alone; the global state stays as it was."""
+        seed = int(torch.randint(2**62, (), generator=generator))
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            net = FreeOCNet(self.source.bands, width=width).to(self.device)
+        net.remember(len(self.sheets))
+        return net
+
+    def inputs(self, index: int) -> tuple[Tensor, Tensor | None]:
+        """A sheet's z-scored windows (N, C, H, W), and which pixels are valid; one is held."""
+        if self._held is None or self._held[0] != index:
+            self._held = None  # let the last one go before the next is read
+            self._held = index, self._read(self.sheets[index])
+        return self._held[1]
+
+    def _read(self, sheet: Sheet) -> tuple[Tensor, Tensor | None]:
+        scene, (rows, columns) = sheet.read(self.source), sheet.size
+        stacked = torch.from_numpy(standardize(scene, self.statistics)).to(self.device)
+        cube = stacked.view(scene.bands, -1, rows, columns).transpose(0, 1).contiguous()
+        if scene.valid.all():
+            return cube, None
+        return cube, torch.from_numpy(scene.valid).to(self.device).view(-1, 1, rows, columns)
+
+    def model(self, net: FreeOCNet, facts: dict[str, Any]) -> Model:
+        """The network as it is now, with the statistics of this ground."""
+        net = copy.deepcopy(net).eval()  # a look at it must not change what training remembers
+        frozen: dict[str, Tensor] = {}
+        for i in range(len(self.sheets)):
+            net.turn_to(i)
+            frozen = freeze(net, *self.inputs(i))  # the last has seen all
+        net.remember(1)
+        return Model(net, self.statistics, frozen, facts)
+
+
+def _sheets(
+    source: Source,
+    labels: Labels | ArrayLike,
+    unlabeled: int,
+    budget: int,
+    batches: int,
+    generator: torch.Generator,
+) -> list[Sheet]:
+    """The whole scene, or sheets of windows where it is over the budget."""
+    if isinstance(labels, Labels):
+        check_positives(labels.positive, source.shape)
+    if source.shape[0] * source.shape[1] > budget:
+        if isinstance(labels, Labels):
+            positive, unlabeled = labels.positive, len(labels.unlabeled)
+        else:
+            positive = np.flatnonzero(positive_mask(labels, source.shape))
+            check_positives(positive, source.shape)
+        rng = _numpy_generator(generator)
+        rounds = [
+            cut_sheets(source, positive, unlabeled=unlabeled, budget=budget, count=batches, rng=rng)
+            for _ in range(ROUNDS)
+        ]
+        return [sheet for of_all in zip(*rounds, strict=False) for sheet in of_all]
+    valid = read_all(source).valid
+    if not isinstance(labels, Labels):
+        mask = positive_mask(labels, source.shape)
+        labels = draw_labels(mask, valid, unlabeled, _numpy_generator(generator))
+    check_labels(labels, valid)
+    return whole(source, labels)
+
+
+def _numpy_generator(generator: torch.Generator) -> np.random.Generator:
+    return np.random.default_rng(int(torch.randint(2**62, (), generator=generator)))

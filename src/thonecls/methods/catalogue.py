@@ -1,0 +1,187 @@
+"""Every method behind one interface: METHODS[name](scene, labels, seed, ...) -> score map."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from thonecls.errors import ConfigError
+from thonecls.methods import deep
+from thonecls.methods.spectral import SPECTRAL
+from thonecls.metrics import find_degenerate
+from thonecls.priors import ESTIMATORS
+from thonecls.scene import Scene, band_statistics, standardize
+from thonecls.splits import Labels
+from thonecls.train import FAST, TrainConfig
+
+ScoreMap = NDArray[np.float32]
+PriorChoice = float | Literal["km1", "km2", "bbe"] | None
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to map one class; call it with a scene, labels and a seed.
+
+    The map is (H, W) float32 in [0, 1], NaN on nodata, and above 0.5 where the class is.
+    needs_prior: whether it must be told the share of the class; extra: what to install for it.
+    """
+
+    score: Callable[..., ScoreMap]
+    minimises: str
+    paper: str
+    constants: str = ""
+    needs_prior: bool = False
+    network: bool = False
+    extra: str = ""
+
+    def __call__(
+        self,
+        scene: Scene,
+        labels: Labels,
+        seed: int = 0,
+        *,
+        prior: PriorChoice = None,
+        **options: Any,
+    ) -> ScoreMap:
+        if self.needs_prior:
+            options["prior"] = resolve_prior(prior, scene, labels, seed)
+        probability = self.score(scene, labels, seed, **options)
+        message = find_degenerate(probability, labels.positive)
+        if message:
+            warnings.warn(message, stacklevel=2)
+        return probability
+
+
+def resolve_prior(prior: PriorChoice, scene: Scene, labels: Labels, seed: int = 0) -> float:
+    """A prior as a number: given as such, or estimated from the spectra of the labels.
+
+    prior: from 0 to 1, or the name of an estimator.
+    """
+    if prior is None:
+        raise ConfigError(
+            "this method needs the class prior, the share of the class among all pixels: give a "
+            f"number, or one of {', '.join(ESTIMATORS)} to have it estimated"
+        )
+    if not isinstance(prior, str):
+        return float(prior)
+    if prior not in ESTIMATORS:
+        raise ConfigError(
+            f"no estimator of the prior is called {prior!r}: take one of {', '.join(ESTIMATORS)}"
+        )
+    positive, unlabeled = label_spectra(scene, labels)
+    return ESTIMATORS[prior](positive, unlabeled, np.random.default_rng(seed)).value
+
+
+def label_spectra(scene: Scene, labels: Labels) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """The z-scored spectra of positive and of unlabeled pixels: (n_p, C) and (n_u, C)."""
+    spectra = standardize(scene, band_statistics(scene)).reshape(scene.bands, -1).T
+    return spectra[labels.positive], spectra[labels.unlabeled]
+
+
+def _score_deep(
+    method: str,
+    scene: Scene,
+    labels: Labels,
+    seed: int = 0,
+    *,
+    config: TrainConfig = FAST,
+    prior: float | None = None,
+    **change: Any,
+) -> ScoreMap:
+    """Train a network by a method and score its scene; `change`: single settings."""
+    settings = deep.settings(method, config, prior=prior, **change)
+    generator = torch.Generator().manual_seed(seed)
+    model = deep.train(method, scene, labels, config=settings, generator=generator)
+    return model.score(scene, device=settings.device)
+
+
+def _deep(name: str, minimises: str, paper: str, constants: str = "", **facts: Any) -> Method:
+    return Method(partial(_score_deep, name), minimises, paper, constants, network=True, **facts)
+
+
+def _spectral(name: str, minimises: str, paper: str, constants: str = "", **facts: Any) -> Method:
+    return Method(SPECTRAL[name], minimises, paper, constants, **facts)
+
+
+METHODS: dict[str, Method] = {
+    "t-honecls": _deep(
+        "t-honecls",
+        "Taylor variational loss + KL to an EMA teacher",
+        "Zhao 2023",
+        "order 2, β 0.5, α 0.99",
+    ),
+    "taylor": _deep(
+        "taylor", "Taylor variational loss, no teacher", "Zhao 2023", "order 2, clip 6"
+    ),
+    "variational": _deep(
+        "variational", "variational loss alone; the paper's tables call it vPU", "Chen 2020"
+    ),
+    "vpu": _deep(
+        "vpu",
+        "variational loss + MixUp; epoch by held-out loss; probability over its maximum",
+        "Chen 2020",
+        "weight 0.3, Beta(0.3, 0.3), 10 % held out",
+    ),
+    "nnpu": _deep(
+        "nnpu", "non-negative PU risk", "Kiryo 2017", "sigmoid, β 0, γ 1", needs_prior=True
+    ),
+    "upu": _deep("upu", "unbiased PU risk", "du Plessis 2015", "sigmoid", needs_prior=True),
+    "abs-negative": _deep(
+        "abs-negative", "PU risk, |negative part|", "Zhao 2022", "sigmoid", needs_prior=True
+    ),
+    "oc": _deep(
+        "oc",
+        "focal positive risk + |negative risk|",
+        "Zhao 2022 (HOneCls)",
+        "weight 0.3, focus 0.1, 20 epochs of cross-entropy first",
+        needs_prior=True,
+    ),
+    "dist-pu": _deep(
+        "dist-pu", "label distribution term of Dist-PU", "Zhao 2022 (Dist-PU)", needs_prior=True
+    ),
+    "bce": _deep("bce", "cross-entropy, unlabeled as negatives", "supervised classifier"),
+    "mse": _deep("mse", "squared error, unlabeled as negatives", "Ghosh 2017"),
+    "gce": _deep("gce", "generalised cross-entropy", "Zhang 2018", "q 0.3"),
+    "sce": _deep("sce", "symmetric cross-entropy", "Wang 2019", "0.01 forward, 4 reverse"),
+    "tce": _deep("tce", "Taylor cross-entropy of each pixel", "Feng 2020", "order 6"),
+    "pan": _deep(
+        "pan", "game of a classifier and a P-U discriminator", "Hu 2021", "λ 1e-4, eps 0.01"
+    ),
+    "pan-reference": _deep(
+        "pan-reference", "the same with the hinge and sums of its authors' code", "Hu 2021"
+    ),
+    "pan-as-run": _deep(
+        "pan-as-run",
+        "what the paper's PAN column amounts to: cross-entropy in every second epoch",
+        "Zhao 2023",
+    ),
+    "sam": _spectral("sam", "angle to the mean spectrum", "Kruse 1993", "recall 0.9"),
+    "matched-filter": _spectral(
+        "matched-filter", "background energy, 1 on the target", "Robey 1992", "recall 0.9"
+    ),
+    "cem": _spectral(
+        "cem", "output energy under a constraint on the target", "Harsanyi 1993", "recall 0.9"
+    ),
+    "ace": _spectral("ace", "whitened angle to the target", "Kraut 2005", "recall 0.9"),
+    "ocsvm": _spectral("ocsvm", "one-class margin around the positives", "Schölkopf 2001"),
+    "isolation-forest": _spectral(
+        "isolation-forest", "isolation depth among the positives", "Liu 2008"
+    ),
+    "biased-svm": _spectral(
+        "biased-svm", "hinge with two costs, chosen by recall² / share", "Liu 2003"
+    ),
+    "pu-bagging": _spectral(
+        "pu-bagging", "trees on positives against random unlabeled", "Mordelet 2014"
+    ),
+    "elkan-noto": _spectral(
+        "elkan-noto", "P-vs-U classifier over its mean on positives", "Elkan 2008"
+    ),
+    "maxent": _spectral("maxent", "relative entropy to the background", "Phillips 2006"),
+}

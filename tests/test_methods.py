@@ -1,0 +1,192 @@
+"""The catalogue: every method keeps the same contract."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from thonecls.datasets import Dataset, synthetic
+from thonecls.errors import ConfigError, LabelError
+from thonecls.methods import METHODS, deep, resolve_prior
+from thonecls.metrics import evaluate, find_degenerate
+from thonecls.model import Model
+from thonecls.scene import Scene
+from thonecls.splits import Labels, draw_labels
+from thonecls.train import PAPER, TrainConfig, fit
+
+QUICK = TrainConfig(
+    epochs=14, batches=4, unlabeled=250, width=0.25, rate=2e-2, rate_decay=1.0, device="cpu"
+)
+# Classes of one scene look alike here; what cannot tell them apart by design has no floor.
+FLOORS = dict.fromkeys(METHODS, 75.0) | {
+    "t-honecls": 90.0,
+    "taylor": 90.0,
+    "variational": 0.0,  # collapses by design
+    "bce": 50.0,  # loses recall: the class is in the unlabeled, as negatives
+    "sce": 0.0,  # begins to learn only after twice as many epochs
+    "pan": 0.0,  # its classifier follows a discriminator that 14 epochs hardly train
+    "pan-reference": 0.0,
+}
+INSTALLED = {"maxent": "elapid", "elkan-noto": "pulearn", "pu-bagging": "pulearn"}
+
+
+@pytest.fixture(scope="module")
+def easy() -> Dataset:
+    return synthetic(height=26, width=24, bands=8, fields=12, seed=5)
+
+
+@pytest.fixture(scope="module")
+def labels(easy: Dataset) -> Labels:
+    few = np.zeros(easy.scene.shape, dtype=bool)
+    few.flat[np.flatnonzero(easy.truth == 1)[::4]] = True
+    return draw_labels(few, easy.scene.valid, 250, np.random.default_rng(0))
+
+
+def score(
+    name: str, scene: Scene, labels: Labels, epochs: int = QUICK.epochs
+) -> np.ndarray[Any, Any]:
+    if name in INSTALLED:
+        pytest.importorskip(INSTALLED[name])
+    method = METHODS[name]
+    options: dict[str, Any] = {"config": replace(QUICK, epochs=epochs)} if method.network else {}
+    if method.needs_prior:
+        options["prior"] = 0.35
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return method(scene, labels, **options)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_learns_an_easy_scene(name: str, easy: Dataset, labels: Labels) -> None:
+    found = score(name, easy.scene, labels)
+    assert found.shape == easy.scene.shape
+    assert found.dtype == np.float32
+    assert ((found >= 0) & (found <= 1)).all()
+    assert evaluate(found, easy.truth == 1).f1 >= FLOORS[name]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_seed_gives_the_same_map_in_whatever_order_labels_come(
+    name: str, easy: Dataset, labels: Labels
+) -> None:
+    rng = np.random.default_rng(1)
+    shuffled = Labels(rng.permutation(labels.positive), rng.permutation(labels.unlabeled))
+    one, other = (score(name, easy.scene, given, epochs=2) for given in (labels, shuffled))
+    np.testing.assert_allclose(other, one, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_nodata_is_nan_and_nothing_else_is(name: str, easy: Dataset, labels: Labels) -> None:
+    valid = np.ones(easy.scene.shape, dtype=bool)
+    valid[:3, :5] = False
+    cube = easy.scene.cube.copy()
+    cube[:, ~valid] = np.nan
+    kept = Labels(*(part[valid.flat[part]] for part in (labels.positive, labels.unlabeled)))
+    found = score(name, Scene(cube, valid), kept, epochs=1)
+    np.testing.assert_array_equal(np.isnan(found), ~valid)
+
+
+@pytest.mark.parametrize("name", [name for name, m in METHODS.items() if m.needs_prior])
+def test_a_method_that_needs_a_prior_says_so(name: str, easy: Dataset, labels: Labels) -> None:
+    with pytest.raises(ConfigError, match="needs the class prior"):
+        METHODS[name](easy.scene, labels, config=QUICK)
+    config = deep.settings(name, QUICK)
+    with pytest.raises(ConfigError, match="needs the class prior"):
+        fit(easy.scene, labels, config=config, generator=torch.Generator())
+
+
+def test_a_prior_may_be_a_number_or_an_estimator(easy: Dataset, labels: Labels) -> None:
+    assert resolve_prior(0.3, easy.scene, labels) == 0.3
+    for name in ("km1", "km2", "bbe"):
+        assert 0 < resolve_prior(name, easy.scene, labels) < 1  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="no estimator of the prior is called 'guess'"):
+        resolve_prior("guess", easy.scene, labels)  # type: ignore[arg-type]
+
+
+def test_labels_that_teach_nothing_are_refused_by_all(easy: Dataset, labels: Labels) -> None:
+    for name in METHODS:
+        with pytest.raises(LabelError):
+            score(name, easy.scene, Labels(labels.positive[:0], labels.unlabeled))
+
+
+def test_every_card_is_filled_in() -> None:
+    for method in METHODS.values():
+        assert method.minimises
+        assert method.paper
+    assert {name for name, m in METHODS.items() if m.network} == set(deep.SETTINGS)
+
+
+def test_settings_of_a_method_lie_on_top_of_a_preset() -> None:
+    config = deep.settings("tce", PAPER)
+    assert (config.loss, config.order, config.beta, config.ema) == ("tce", 6, 0, False)
+    assert (config.rate, config.epochs) == (PAPER.rate, PAPER.epochs)
+    assert deep.settings("t-honecls", PAPER) == PAPER
+    assert deep.settings("oc", PAPER).warmup == 20
+    assert deep.settings("gce", PAPER, epochs=7).epochs == 7
+    assert deep.settings("pan-as-run", PAPER).epochs == 150
+    with pytest.raises(ConfigError, match="no network is trained by 'sam'"):
+        deep.settings("sam", PAPER)
+
+
+def test_the_teacher_is_a_setting_of_any_loss(easy: Dataset, labels: Labels) -> None:
+    """None, EMA, EMA + L2, EMA + KL: four results of the same loss."""
+    maps = []
+    for change in (
+        {"ema": False, "beta": 0.0},
+        {"ema": True, "beta": 0.0},
+        {"ema": True, "beta": 0.5, "consistency": "l2"},
+        {"ema": True, "beta": 0.5, "consistency": "kl"},
+    ):
+        config = replace(QUICK, epochs=3, loss="gce", **change)
+        generator = torch.Generator().manual_seed(0)
+        maps.append(fit(easy.scene, labels, config=config, generator=generator).score(easy.scene))
+    for i, one in enumerate(maps):
+        for other in maps[:i]:
+            assert np.abs(one - other).max() > 1e-6
+    with pytest.raises(ConfigError, match="'beta' must be 0 where there is no teacher"):
+        replace(QUICK, ema=False)
+
+
+def test_the_warm_up_has_a_loss_of_its_own(easy: Dataset, labels: Labels) -> None:
+    config = deep.settings("bce", QUICK, epochs=3)
+    plain, warmed, other = (
+        fit(easy.scene, labels, config=c, generator=torch.Generator().manual_seed(0))
+        for c in (
+            config,
+            replace(config, loss="mse", warmup=3, warmup_loss="bce"),
+            replace(config, loss="mse"),
+        )
+    )
+    np.testing.assert_array_equal(warmed.score(easy.scene), plain.score(easy.scene))
+    assert np.abs(other.score(easy.scene) - plain.score(easy.scene)).max() > 1e-6
+
+
+def test_vpu_scales_by_its_largest_probability_and_keeps_that(
+    easy: Dataset, labels: Labels, tmp_path: Any
+) -> None:
+    config = deep.settings("vpu", QUICK, epochs=4)
+    generator = torch.Generator().manual_seed(0)
+    model = deep.train("vpu", easy.scene, labels, config=config, generator=generator)
+    assert 0 < model.ceiling < 1
+    found = model.score(easy.scene)
+    assert found.max() <= 1
+    plain = replace(model, ceiling=1.0).score(easy.scene)
+    np.testing.assert_allclose(found, np.minimum(plain / model.ceiling, 1), rtol=1e-5)
+    model.save(tmp_path / "m.safetensors")
+    loaded = Model.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(loaded.score(easy.scene), found)
+
+
+def test_a_map_that_says_the_same_everywhere_is_noticed(easy: Dataset, labels: Labels) -> None:
+    full, empty = np.full(easy.scene.shape, 0.9, np.float32), np.zeros(easy.scene.shape, np.float32)
+    assert "is mapped as the class" in str(find_degenerate(full, labels.positive))
+    assert "labelled pixels themselves" in str(find_degenerate(empty, labels.positive))
+    good = (easy.truth == 1).astype(np.float32)
+    assert find_degenerate(good, labels.positive) is None
+    with pytest.warns(UserWarning, match="labelled pixels themselves are not mapped"):
+        METHODS["nnpu"](easy.scene, labels, prior=0.001, config=QUICK)
