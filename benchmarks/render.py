@@ -16,6 +16,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from thonecls.files import write_atomically
+from thonecls.methods.catalogue import as_markdown
 from thonecls.report import CLASS, FALSE, save_figure
 
 RUNS = Path("runs/training")
@@ -137,6 +138,7 @@ if __name__ == "__main__":
             insert(speed, benchmark, bench_table(benchmark))
     if list(RUNS.glob("indian-pines-*-fast-0.5-*.json")):
         insert(speed, "windows", windows_table())
+    insert(Path("docs/methods.md"), "methods", as_markdown())
     if load("variational", "paper"):
         draw_collapse(Path("docs/figures/collapse.png"))
     print(table())

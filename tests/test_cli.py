@@ -121,7 +121,7 @@ def test_a_model_is_not_overwritten_by_accident(
         (["--device", "cuda"], "the device 'cuda' cannot be used here"),
         (["--seed", "99999999999999999999"], "'seed' must be from 0"),
         (["--loss", "hinge"], "'loss' must be one of taylor, variational"),
-        (["--budget", "100"], "lie too far apart for 100 pixels of windows"),
+        (["--budget", "100"], "100 pixels are too few to learn from windows"),
         (["--bands-axis", "last"], "labels have shape"),
     ],
 )
@@ -364,3 +364,65 @@ def test_an_unfinished_training_is_not_overwritten_by_accident(
     assert train(files, "--resume") == 2
     assert "damaged" in capsys.readouterr().err
     assert train(files, "--overwrite") == 0
+
+
+@pytest.mark.parametrize("method", ["gce", "oc", "vpu", "pan"])
+def test_another_method_writes_the_same_files(
+    files: Path, capsys: pytest.CaptureFixture[str], method: str
+) -> None:
+    prior = ["--prior", "0.3"] if method == "oc" else []
+    assert train(files, "--method", method, *prior, "--json") == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["method"] == method
+    names = {p.name for p in (files / "run").iterdir()}
+    assert {"model.safetensors", "probability.npy", "map.npy", "curves.png"} <= names
+    found = np.load(files / "run/probability.npy")
+    model = Model.load(files / "run/model.safetensors")
+    np.testing.assert_array_equal(model.score(np.load(files / "cube.npy")), found)
+
+
+def test_a_method_on_spectra_writes_a_map_without_a_model(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(files, "--method", "matched-filter") == 0
+    names = {p.name for p in (files / "run").iterdir()}
+    assert names == {"probability.npy", "map.npy", "overview.png", "run.json"}
+    assert np.isfinite(np.load(files / "run/probability.npy")).all()
+    assert train(files, "--method", "sam") == 2
+    assert "holds a model or a map already" in capsys.readouterr().err
+
+
+def test_a_prior_is_asked_for_and_estimated(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(files, "--method", "nnpu") == 2
+    assert "needs the class prior" in capsys.readouterr().err
+    assert train(files, "--method", "nnpu", "--estimate-prior", "bbe", "--json") == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert 0 < summary["config"]["prior"] < 1
+    assert train(files, "--estimate-prior", "bbe", "--overwrite") == 2
+    assert "t-honecls needs no class prior" in capsys.readouterr().err
+    assert run("prior", files / "cube.npy", files / "truth.npy", "--target", 1, "--json") == 0
+    priors = json.loads(capsys.readouterr().out)["priors"]
+    assert set(priors) == {"km1", "km2", "bbe"}
+    assert all(p["low"] <= p["value"] <= p["high"] or p["low"] < p["high"] for p in priors.values())
+    assert run("prior", files / "cube.npy", files / "truth.npy", "--target", 1) == 0
+    assert "km2" in capsys.readouterr().out
+
+
+def test_methods_are_listed_and_an_unknown_one_is_refused(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("methods") == 0
+    assert "matched-filter" in capsys.readouterr().out
+    assert run("methods", "--json") == 0
+    cards = json.loads(capsys.readouterr().out)
+    assert cards["nnpu"]["needs_prior"]
+    assert train(files, "--method", "magic") == 2
+    assert "there is no method 'magic'" in capsys.readouterr().err
+
+
+def test_a_map_that_says_nothing_is_named(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = ["--method", "nnpu", "--prior", "0.001", "--epochs", "20", "--rate", "0.02"]
+    assert train(files, *settings, "--json") == 0
+    assert "are not mapped" in json.loads(capsys.readouterr().out)["warning"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 from thonecls.datasets import Dataset, synthetic
 from thonecls.errors import ConfigError, LabelError
 from thonecls.methods import METHODS, deep, resolve_prior
+from thonecls.methods.catalogue import as_markdown
 from thonecls.metrics import evaluate, find_degenerate
 from thonecls.model import Model
 from thonecls.scene import Scene
@@ -103,7 +105,7 @@ def test_a_method_that_needs_a_prior_says_so(name: str, easy: Dataset, labels: L
 def test_a_prior_may_be_a_number_or_an_estimator(easy: Dataset, labels: Labels) -> None:
     assert resolve_prior(0.3, easy.scene, labels) == 0.3
     for name in ("km1", "km2", "bbe"):
-        assert 0 < resolve_prior(name, easy.scene, labels) < 1  # type: ignore[arg-type]
+        assert 0 < resolve_prior(name, easy.scene, labels) < 1
     with pytest.raises(ConfigError, match="no estimator of the prior is called 'guess'"):
         resolve_prior("guess", easy.scene, labels)  # type: ignore[arg-type]
 
@@ -119,6 +121,11 @@ def test_every_card_is_filled_in() -> None:
         assert method.minimises
         assert method.paper
     assert {name for name, m in METHODS.items() if m.network} == set(deep.SETTINGS)
+
+
+def test_the_docs_show_the_catalogue_as_it_is() -> None:
+    page = Path(__file__).parents[1] / "docs" / "methods.md"
+    assert as_markdown() in page.read_text(), "run benchmarks/render.py"
 
 
 def test_settings_of_a_method_lie_on_top_of_a_preset() -> None:

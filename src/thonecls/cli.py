@@ -286,16 +286,13 @@ def methods(*, json: Json = False) -> int:
         }
         print(jsonlib.dumps(cards))
         return 0
-    table = Table("method", "minimises", "prior", "on", "paper", "constants")
+    table = Table(box=None, pad_edge=False)
+    table.add_column("method", no_wrap=True)
+    for column in ("minimises", "needs prior", "works on", "paper"):
+        table.add_column(column)
     for name, m in METHODS.items():
-        table.add_row(
-            name,
-            m.minimises,
-            "yes" if m.needs_prior else "",
-            "whole scene" if m.network else "spectra",
-            m.paper,
-            m.constants,
-        )
+        prior = "yes" if m.needs_prior else ""
+        table.add_row(name, m.minimises, prior, "scene" if m.network else "spectra", m.paper)
     Console().print(table)
     return 0
 

@@ -1,4 +1,4 @@
-"""Class priors from positive and unlabeled spectra: what share of the unlabeled is positive?
+"""Class priors from spectra: the share of the unlabeled that is positive.
 
 Two families, both with a bootstrap interval: kernel mean embeddings (KM1, KM2: Ramaswamy, Scott
 and Tewari 2016) and the best bin of classifier scores (BBE: Garg et al. 2021). On spectra all of
@@ -28,13 +28,13 @@ WIDTHS = 10.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # of the kernel, times t
 LAMBDAS = (1.0, 8.0)  # the search; the prior is 1 - 1 / lambda, so 0.875 at most
 STEP = 0.02  # of the forward difference
 GRID_WIDTH = 0.04  # where the reference stops its bisection
-FINE_WIDTH = 5e-4
+FINE_WIDTH = 1e-3
 COLUMNS = 400  # kernel columns that are looked at
 RANK = 150  # directions kept of them; on Indian Pines the priors are then within 0.005 of the limit
-BOOTSTRAP_RANK = 50  # enough for the spread around an estimate
-BOOTSTRAP_WIDTH = 0.02
-FLOOR = 1e-5  # least own part of a point, so that Newton's equations stay well posed
-TOLERANCE = 5e-6  # of a distance; a slope is then good to 1e-3
+BOOTSTRAP_RANK = 40  # enough for the spread around an estimate
+BOOTSTRAP_WIDTH = 0.06
+FLOOR = 1e-5  # least own part of a point, so that the equations stay well posed
+TOLERANCE = 1e-5  # of a distance; a slope is then good to 1e-3
 
 COMPONENTS = 40  # principal components for the linear classifier
 SPLITS = 5  # one split into two halves is a lottery with 100 positives
@@ -69,18 +69,15 @@ def km(
     counts = len(unlabeled), len(positive)
     kernel = _factorize(np.concatenate([unlabeled, positive]), counts)
     means = np.repeat(1 / counts[0], counts[0]), np.repeat(1 / counts[1], counts[1])
-    values = _crossings(_Curve(kernel, *means), GRID_WIDTH if grid else FINE_WIDTH)
+    values = _crossings(_Curve(kernel, *means), None if grid else FINE_WIDTH)
     if not bootstraps:
         return Prior("km1", values[0], np.nan, np.nan), Prior("km2", values[1], np.nan, np.nan)
     coarse = kernel.keep(BOOTSTRAP_RANK)
-    center = _crossings(_Curve(coarse, *means), FINE_WIDTH)
-    moved = [
-        _crossings(
-            _Curve(coarse, *(rng.multinomial(len(mean), mean) / len(mean) for mean in means)),
-            BOOTSTRAP_WIDTH,
-        )
-        for _ in range(bootstraps)
-    ]
+    center = _crossings(_Curve(coarse, *means), BOOTSTRAP_WIDTH)
+    moved = []
+    for _ in range(bootstraps):
+        of_u, of_p = (rng.multinomial(mean.size, mean) / mean.size for mean in means)
+        moved.append(_crossings(_Curve(coarse, of_u, of_p), BOOTSTRAP_WIDTH))
     # The coarse kernel shifts all estimates alike: only the spread around its own is used.
     spread = np.percentile(moved, LEVELS, axis=0) - center
     low, high = np.clip(np.array(values) + spread, 0, 1 - 1 / LAMBDAS[1]).tolist()
@@ -123,7 +120,7 @@ def estimate_bbe(
     on the other; the estimate is the mean over a few such splits, and the interval resamples the
     scores of them all.
     """
-    positive, unlabeled = _checked(positive, unlabeled, rng)
+    positive, unlabeled = _checked(positive, unlabeled, rng, least=4)  # a half has a covariance
     components = _principal_components(np.concatenate([positive, unlabeled]))
     scores = [_cross_fit(components, len(positive), rng) for _ in range(SPLITS)]
     value = float(np.mean([bbe(p, u) for p, u in scores]))
@@ -138,12 +135,12 @@ def estimate_bbe(
 
 
 def _checked(
-    positive: NDArray[Any], unlabeled: NDArray[Any], rng: np.random.Generator
+    positive: NDArray[Any], unlabeled: NDArray[Any], rng: np.random.Generator, least: int = 2
 ) -> tuple[FloatArray, FloatArray]:
     """Both as float64, of the same bands, enough and not too many."""
     checked = []
-    for name, spectra, least, most in (
-        ("positive", positive, 2, MOST_POSITIVE),
+    for name, spectra, fewest, most in (
+        ("positive", positive, least, MOST_POSITIVE),
         ("unlabeled", unlabeled, 10, MOST_UNLABELED),
     ):
         array = np.asarray(spectra, dtype=np.float64)
@@ -152,9 +149,9 @@ def _checked(
                 f"{name} spectra form a pixels × bands array. Got shape {array.shape} instead; "
                 "pick the labelled pixels and put the bands last"
             )
-        if len(array) < least:
+        if len(array) < fewest:
             raise LabelError(
-                f"a prior needs at least {least} {name} spectra. Got {len(array)} instead; "
+                f"a prior needs at least {fewest} {name} spectra. Got {len(array)} instead; "
                 "give more pixels"
             )
         if not np.isfinite(array).all():
@@ -256,25 +253,33 @@ class _Curve:
         return (self.distance(at + step) - self.distance(at)) / step
 
 
-def _crossings(curve: _Curve, width: float) -> tuple[float, float]:
-    """KM1 and KM2: the priors where the slope of the curve passes their thresholds."""
+def _crossings(curve: _Curve, width: float | None) -> tuple[float, float]:
+    """KM1 and KM2: the priors where the slope of the curve passes their thresholds.
+
+    width: of the bisection, refined by interpolation; None for the reference's grid.
+    """
     apart = curve.kernel.norm(curve.target(1, -1))
     second = 0.8 * curve.slope(1.0, 0.05) + 0.2 * apart
     first = 1 / np.sqrt(min(curve.unlabeled.size, curve.positive.size))
     if first > 0.9 * apart:  # so few points that the slope would hardly reach it
         first = second
-    return _bisect(curve, first, width), _bisect(curve, second, width)
+    return _crossing(curve, first, width), _crossing(curve, second, width)
 
 
-def _bisect(curve: _Curve, threshold: float, width: float) -> float:
+def _crossing(curve: _Curve, threshold: float, width: float | None) -> float:
+    """The prior 1 - 1 / lambda where the slope, which never falls, passes one threshold."""
     left, right = LAMBDAS
-    while right - left > width:
+    while right - left > (width or GRID_WIDTH):
         middle = (left + right) / 2
         if curve.slope(middle) > threshold:
             right = middle
         else:
             left = middle
-    return 1 - 2 / (left + right)
+    if width is None:
+        return 1 - 2 / (left + right)
+    return 1 - 1 / float(
+        np.interp(threshold, [curve.slope(left), curve.slope(right)], [left, right])
+    )
 
 
 def _project(kernel: _Kernel, target: FloatArray) -> FloatArray:
@@ -301,7 +306,7 @@ def _project(kernel: _Kernel, target: FloatArray) -> FloatArray:
         step, slack_step = system.steps(center - v * slack - step * slack_step)
         size = 0.995 * _longest(v, step, slack, slack_step)
         v, slack = v + size * step, slack + size * slack_step
-    return v / v.sum()
+    return np.asarray(v / v.sum())
 
 
 class _System:

@@ -178,10 +178,29 @@ METHODS: dict[str, Method] = {
         "biased-svm", "hinge with two costs, chosen by recall² / share", "Liu 2003"
     ),
     "pu-bagging": _spectral(
-        "pu-bagging", "trees on positives against random unlabeled", "Mordelet 2014"
+        "pu-bagging",
+        "trees on positives against random unlabeled",
+        "Mordelet 2014",
+        extra="methods",
     ),
     "elkan-noto": _spectral(
-        "elkan-noto", "P-vs-U classifier over its mean on positives", "Elkan 2008"
+        "elkan-noto", "P-vs-U classifier over its mean on positives", "Elkan 2008", extra="methods"
     ),
-    "maxent": _spectral("maxent", "relative entropy to the background", "Phillips 2006"),
+    "maxent": _spectral(
+        "maxent", "relative entropy to the background", "Phillips 2006", extra="methods"
+    ),
 }
+
+
+def as_markdown() -> str:
+    """The catalogue as a table: a card for each method."""
+    lines = [
+        "| method | minimises | prior | works on | paper | constants |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, method in METHODS.items():
+        prior = "needed" if method.needs_prior else ""
+        on = "the whole scene" if method.network else "single spectra"
+        cells = (f"`{name}`", method.minimises, prior, on, method.paper, method.constants)
+        lines.append(f"| {' | '.join(cell.replace('|', '∣') for cell in cells)} |")
+    return "\n".join(lines)
