@@ -7,7 +7,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thonecls.frozen import freeze
 from thonecls.net import FreeOCNet, SpatialGate
 
 
@@ -77,31 +76,3 @@ def test_the_decoder_is_linear_in_the_maps_of_the_encoder() -> None:
     a, b = (net.encode(torch.randn(1, 4, 12, 9, dtype=torch.float64)) for _ in range(2))
     middle = [(x + y) / 2 for x, y in zip(a, b, strict=True)]
     torch.testing.assert_close(decode(middle), (decode(a) + decode(b)) / 2)
-
-
-def test_sheets_one_at_a_time_have_the_statistics_of_all_together() -> None:
-    torch.manual_seed(0)
-    net = FreeOCNet(bands=5, width=0.25).eval()
-    sheets = torch.randn(3, 2, 5, 24, 16)
-    together = freeze(net, sheets.flatten(0, 1))
-    net.remember(3)
-    found: dict[str, torch.Tensor] = {}
-    for _ in range(9):  # a layer's statistics are right one round after those before it
-        for i, sheet in enumerate(sheets):
-            net.turn_to(i)
-            found = freeze(net, sheet)
-    for name, value in together.items():
-        torch.testing.assert_close(found[name], value, rtol=1e-4, atol=1e-5)
-    net.remember(1)
-    assert not any("memory" in name for name in net.state_dict())
-
-
-def test_what_is_remembered_of_other_sheets_has_no_gradient() -> None:
-    torch.manual_seed(0)
-    net = FreeOCNet(bands=5, width=0.25)
-    net.remember(2)
-    for i in (0, 1, 0):
-        net.turn_to(i)
-        net.zero_grad()
-        net(torch.randn(1, 5, 16, 16)).square().mean().backward()
-    assert all(p.grad is not None and p.grad.isfinite().all() for p in net.parameters())

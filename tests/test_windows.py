@@ -162,7 +162,7 @@ def test_windows_learn_what_the_whole_scene_teaches() -> None:
 
 
 def test_training_on_sheets_resumes_to_the_same_bits(tmp_path: Path) -> None:
-    """What the network remembers of the other sheets is kept too."""
+    """Which sheet comes when follows from the kept state."""
     data = synthetic(height=80, width=90, bands=5, seed=2)
     few = np.argwhere(data.truth == 1)[::60]
     config = TrainConfig(epochs=2, batches=3, width=0.25, unlabeled=90, device="cpu", budget=2100)

@@ -51,6 +51,16 @@ def freeze(net: FreeOCNet, cube: Tensor, valid: Tensor | None = None) -> dict[st
     return found
 
 
+def average(found: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """The statistics of several parts of a scene as one: `freeze` of each, of equal weight."""
+    together = {name: torch.stack([part[name] for part in found]) for name in found[0]}
+    averaged = {name: values.mean(0) for name, values in together.items()}
+    for name, values in together.items():
+        if values.ndim == 3:  # means and variances: the means' own spread is part of the variance
+            averaged[name][1] += values[:, 0].var(0, correction=0)
+    return averaged
+
+
 class FrozenNet:
     """A trained network with frozen statistics: (1, C, H, W) z-scored cube -> (H, W) logits."""
 

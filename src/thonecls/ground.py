@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from thonecls.frozen import freeze
+from thonecls.frozen import average, freeze
 from thonecls.model import Model
 from thonecls.net import FreeOCNet
 from thonecls.sampler import pseudo_batches
@@ -63,6 +63,14 @@ class Ground:
         statistics = pooled_statistics(sheet.read(source) for sheet in sheets)
         return Ground(source, sheets, statistics, device)
 
+    @property
+    def _rounds(self) -> int:
+        return 1 if len(self.sheets) == 1 else ROUNDS
+
+    def of_epoch(self, epoch: int) -> list[Sheet]:
+        """The sheets that one epoch goes through."""
+        return self.sheets[epoch % self._rounds :: self._rounds]
+
     def batches(
         self, epoch: int, count: int, generator: torch.Generator
     ) -> list[tuple[int, Batch]]:
@@ -74,7 +82,7 @@ class Ground:
         if len(labels) == 1:
             steps = [(0, batch) for batch in pseudo_batches(*labels[0], count, generator)]
         else:
-            mine = range(epoch % ROUNDS, len(labels), ROUNDS)
+            mine = range(epoch % self._rounds, len(labels), self._rounds)
             order = torch.randperm(len(mine), generator=generator).tolist()
             steps = [(mine[i], labels[mine[i]]) for i in order]
         return [(i, (p.to(self.device), u.to(self.device))) for i, (p, u) in steps]
@@ -84,9 +92,7 @@ class Ground:
         seed = int(torch.randint(2**62, (), generator=generator))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            net = FreeOCNet(self.source.bands, width=width).to(self.device)
-        net.remember(len(self.sheets))
-        return net
+            return FreeOCNet(self.source.bands, width=width).to(self.device)
 
     def inputs(self, index: int) -> tuple[Tensor, Tensor | None]:
         """A sheet's z-scored windows (N, C, H, W), and which pixels are valid; one is held."""
@@ -105,13 +111,9 @@ class Ground:
 
     def model(self, net: FreeOCNet, facts: dict[str, Any]) -> Model:
         """The network as it is now, with the statistics of this ground."""
-        net = copy.deepcopy(net).eval()  # a look at it must not change what training remembers
-        frozen: dict[str, Tensor] = {}
-        for i in range(len(self.sheets)):
-            net.turn_to(i)
-            frozen = freeze(net, *self.inputs(i))  # the last has seen all
-        net.remember(1)
-        return Model(net, self.statistics, frozen, facts)
+        parts = [freeze(net, *self.inputs(i)) for i in range(len(self.sheets))]
+        frozen = parts[0] if len(parts) == 1 else average(parts)
+        return Model(copy.deepcopy(net).eval(), self.statistics, frozen, facts)
 
 
 def _sheets(

@@ -6,14 +6,12 @@ of the cost of `forward`, with the same result.
 
 A scene may be given whole or as several windows of one size: norms and channel attention take
 their statistics over all of them together, as if they were one scene. Pixels that are not valid
-are left out of these statistics. Where a scene comes in several sheets, one at a time, a network
-that is told to `remember` them takes its statistics over all, by what the last visit left of each.
+are left out of these statistics.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
@@ -32,48 +30,19 @@ GROUPS = 16
 REDUCTION = 16
 
 
-class Remembering(nn.Module):
-    """A module with statistics of its own, which may remember those of a scene's other sheets."""
-
-    memory: Tensor | None
-    sheet: int
-
-    def _with_others(self, now: Tensor) -> Tensor:
-        """Statistics of all sheets seen so far: (n, ...), with a gradient by `now` alone."""
-        if self.memory is None:
-            return now[None]
-        self.memory[self.sheet] = torch.nan  # what was known of this sheet is out of date
-        others = self.memory[~self.memory.flatten(1).isnan().any(1)]
-        self.memory[self.sheet] = now.detach()
-        return torch.cat([others, now[None]])
-
-
-class SceneNorm(Remembering, nn.GroupNorm):
+class SceneNorm(nn.GroupNorm):
     """Group norm whose statistics span all windows of a scene and leave nodata out."""
-
-    def __init__(self, groups: int, channels: int) -> None:
-        super().__init__(groups, channels)
-        self.register_buffer("memory", None)
-        self.sheet = 0
 
     def forward(self, features: Tensor, valid: Tensor | None = None) -> Tensor:
         """features: (N, C, H, W); valid: (N, 1, H, W) bool, or None where all pixels are."""
-        if len(features) == 1 and valid is None and self.memory is None:
+        if len(features) == 1 and valid is None:
             return group_norm(features, self.num_groups, self.weight, self.bias, self.eps)
         mean, variance = self.statistics(features, valid)
         scale, shift = self.as_affine(mean, variance)
         return features * scale[:, None, None] + shift[:, None, None]
 
     def statistics(self, features: Tensor, valid: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Mean and variance of each group, over all sheets that are remembered: (groups,) each."""
-        mean, variance = self._of_sheet(features, valid)
-        if self.memory is None:
-            return mean, variance
-        means, variances = self._with_others(torch.stack([mean, variance])).unbind(1)
-        # The spread of the sheets' means is a part of the variance.
-        return means.mean(0), variances.mean(0) + means.var(0, correction=0)
-
-    def _of_sheet(self, features: Tensor, valid: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Mean and variance of each group: (groups,) each."""
         grouped = features.unflatten(1, (self.num_groups, -1))
         if valid is None:
             variance, mean = torch.var_mean(grouped, (0, 2, 3, 4), correction=0)
@@ -92,14 +61,11 @@ class SceneNorm(Remembering, nn.GroupNorm):
         return scale, self.bias - mean.repeat_interleave(per_group) * scale
 
 
-class ChannelGate(Remembering):
+class ChannelGate(nn.Module):
     """Channel attention: sigmoid(MLP(mean over pixels) + MLP(max over pixels))."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.width = width
-        self.register_buffer("memory", None)
-        self.sheet = 0
         hidden = max(1, width // REDUCTION)
         self.mlp = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, width))
 
@@ -115,9 +81,6 @@ class ChannelGate(Remembering):
             features = features.masked_fill(~valid, -torch.inf)
         # Pooling keeps the place of the maximum; amax would search for it again in its gradient.
         largest = adaptive_max_pool2d(features, 1).amax((0, 2, 3))
-        if self.memory is not None:
-            means, maxima = self._with_others(torch.stack([mean, largest])).unbind(1)
-            mean, largest = means.mean(0), maxima.amax(0)
         gate: Tensor = torch.sigmoid(self.mlp(mean) + self.mlp(largest))
         return gate
 
@@ -177,21 +140,6 @@ class FreeOCNet(nn.Module):
         self.laterals = nn.ModuleList(nn.Conv2d(w, decoder, 1) for w in widths)
         self.smooths = nn.ModuleList(nn.Conv2d(decoder, decoder, 3, padding=1) for _ in widths)
         self.head = nn.Conv2d(decoder, 1, 1)
-
-    def remember(self, sheets: int) -> None:
-        """Take statistics over this many sheets of one scene; over what is given alone with 1."""
-        for part in self._remembering():
-            size = part.num_groups if isinstance(part, SceneNorm) else part.width
-            like = next(part.parameters())
-            part.memory = like.new_full((sheets, 2, size), torch.nan) if sheets > 1 else None
-
-    def turn_to(self, sheet: int) -> None:
-        """Say which sheet comes next."""
-        for part in self._remembering():
-            part.sheet = sheet
-
-    def _remembering(self) -> Iterator[SceneNorm | ChannelGate]:
-        return (m for m in self.modules() if isinstance(m, SceneNorm | ChannelGate))
 
     def forward(self, cube: Tensor, valid: Tensor | None = None) -> Tensor:
         """cube: (N, C, H, W), valid: (N, 1, H, W) bool or None -> logits (N, H, W)."""

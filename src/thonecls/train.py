@@ -192,8 +192,6 @@ def fit(
         for index, batch in batches[state.step :]:
             began = time.perf_counter()
             cube, valid = ground.inputs(index)
-            for net in (state.student, state.teacher):
-                net.turn_to(index)
             figures = _step_(state, cube, valid, batch, config)
             state.sums = [a + b for a, b in zip(state.sums, figures, strict=True)]
             state.step += 1
@@ -379,7 +377,7 @@ def training_facts(config: TrainConfig, ground: Ground) -> dict[str, Any]:
         "scene": {"bands": source.bands, "rows": source.shape[0], "columns": source.shape[1]},
         "windows": sum(len(sheet.origins) for sheet in sheets),
         "window": list(sheets[0].size),
-        "positives": sum(sheet.labels.positive.size for sheet in sheets),
+        "positives": sum(sheet.labels.positive.size for sheet in ground.of_epoch(0)),
         "unlabeled": sum(sheet.labels.unlabeled.size for sheet in sheets),
         "versions": {"thonecls": version("thonecls"), "torch": torch.__version__},
         "python": platform.python_version(),

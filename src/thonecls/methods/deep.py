@@ -201,8 +201,6 @@ def _play_pan(
         for step, (index, batch) in enumerate(batches, 1):
             began = time.perf_counter()
             cube, valid = ground.inputs(index)
-            mover.net.turn_to(index)
-            other.net.turn_to(index)
             pixels, counts = torch.cat(batch), [len(part) for part in batch]
             moving = mover.net.logits_at(cube, pixels, valid).split(counts)
             with torch.no_grad():
