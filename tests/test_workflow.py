@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import signal
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -53,6 +54,7 @@ def test_sigkill_at_random_moments_changes_nothing(
         process.join()
         if process.exitcode == 0:
             break
+        assert process.exitcode == -signal.SIGKILL
     assert kills >= 10
     assert not checkpoint.exists()
     one, other = (Model.load(tmp_path / name / "model.safetensors") for name in ("whole", "run"))

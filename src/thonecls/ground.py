@@ -33,7 +33,6 @@ from thonecls.splits import (
 from thonecls.windows import Sheet, cut_sheets, whole
 
 Batch = tuple[Tensor, Tensor]  # flat indices of positive and of unlabeled pixels
-ROUNDS = 3  # sets of sheets, which epochs take in turn; epochs as far apart see the same
 
 
 @dataclass(eq=False)
@@ -64,28 +63,23 @@ class Ground:
         return Ground(source, sheets, statistics, device)
 
     @property
-    def _rounds(self) -> int:
-        return 1 if len(self.sheets) == 1 else ROUNDS
+    def pixels(self) -> int:
+        """How many a step sees."""
+        sheet = self.sheets[0]
+        return len(sheet.origins) * sheet.size[0] * sheet.size[1]
 
-    def of_epoch(self, epoch: int) -> list[Sheet]:
-        """The sheets that one epoch goes through."""
-        return self.sheets[epoch % self._rounds :: self._rounds]
-
-    def batches(
-        self, epoch: int, count: int, generator: torch.Generator
-    ) -> list[tuple[int, Batch]]:
+    def batches(self, count: int, generator: torch.Generator) -> list[tuple[int, Batch]]:
         """One epoch: which sheet each step sees, and the pseudo-batch inside it."""
         labels = [
             (torch.from_numpy(s.labels.positive), torch.from_numpy(s.labels.unlabeled))
             for s in self.sheets
         ]
         if len(labels) == 1:
-            steps = [(0, batch) for batch in pseudo_batches(*labels[0], count, generator)]
+            epoch = [(0, batch) for batch in pseudo_batches(*labels[0], count, generator)]
         else:
-            mine = range(epoch % self._rounds, len(labels), self._rounds)
-            order = torch.randperm(len(mine), generator=generator).tolist()
-            steps = [(mine[i], labels[mine[i]]) for i in order]
-        return [(i, (p.to(self.device), u.to(self.device))) for i, (p, u) in steps]
+            order = torch.randperm(len(labels), generator=generator).tolist()
+            epoch = [(i, labels[i]) for i in order]
+        return [(i, (p.to(self.device), u.to(self.device))) for i, (p, u) in epoch]
 
     def new_net(self, width: float, generator: torch.Generator) -> FreeOCNet:
         """A network whose weights depend on `generator` alone; the global state stays as it was."""
@@ -133,12 +127,14 @@ def _sheets(
         else:
             positive = np.flatnonzero(positive_mask(labels, source.shape))
             check_positives(positive, source.shape)
-        rng = _numpy_generator(generator)
-        rounds = [
-            cut_sheets(source, positive, unlabeled=unlabeled, budget=budget, count=batches, rng=rng)
-            for _ in range(ROUNDS)
-        ]
-        return [sheet for of_all in zip(*rounds, strict=False) for sheet in of_all]
+        return cut_sheets(
+            source,
+            positive,
+            unlabeled=unlabeled,
+            budget=budget,
+            count=batches,
+            rng=_numpy_generator(generator),
+        )
     valid = read_all(source).valid
     if not isinstance(labels, Labels):
         mask = positive_mask(labels, source.shape)

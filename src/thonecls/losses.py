@@ -247,7 +247,7 @@ def _mixup(positive: Tensor, unlabeled: Tensor) -> Tensor:
     """E over weights g and pairs of (log t - log f~)^2, t = g f(u) + 1 - g, f~ of the mixture."""
     p, u = _at_least_float32(positive)[:, None], _at_least_float32(unlabeled)[None, :]
     total = torch.zeros_like(u[0, 0])
-    for g, share in _BETA:
+    for g, share in _beta_quadrature():
         total = total + share * mixup_term(g, u, logsigmoid(g * u + (1 - g) * p)).mean()
     return total
 
@@ -257,13 +257,11 @@ def mixup_term(g: float, unlabeled: Tensor, log_mixed: Tensor) -> Tensor:
     return (torch.log1p(-g * torch.sigmoid(-unlabeled)) - log_mixed) ** 2
 
 
+@functools.cache
 def _beta_quadrature(shape: float = 0.3, nodes: int = 8) -> list[tuple[float, float]]:
     """Weights g in (0, 1) and their shares, exact for polynomials under Beta(shape, shape)."""
     x, w = roots_jacobi(nodes, shape - 1, shape - 1)
     return [(float((a + 1) / 2), float(b / w.sum())) for a, b in zip(x, w, strict=True)]
-
-
-_BETA = _beta_quadrature()
 
 
 def _risks(

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from thonecls.checkpoint import EVERY, Keeper, State
 from thonecls.errors import ConfigError, TrainingError
-from thonecls.ground import ROUNDS, Batch, Ground
+from thonecls.ground import Batch, Ground
 from thonecls.losses import LOSSES, positive_loss
 from thonecls.model import Model, resolve_device
 from thonecls.net import FreeOCNet
@@ -102,7 +102,7 @@ def _require(config: TrainConfig, name: str, rule: str, holds: bool) -> None:
 PAPER = TrainConfig()
 # What this choice rests on: docs/adr/0005-fast-preset.md.
 FAST = replace(PAPER, epochs=100, rate=1e-3, rate_decay=1.0, settle=0.02)
-SETTLED_OVER = ROUNDS  # epochs over which the fall is averaged; they see the same sheets
+SETTLED_OVER = 3  # epochs over which the fall is averaged
 LEARNING = 0.8  # of its largest value: below, the mean probability has clearly fallen
 PRESETS = {"paper": PAPER, "fast": FAST}
 
@@ -136,7 +136,8 @@ class Figures(NamedTuple):
 class Progress:
     """Where training stands: epoch and step count from 1; figures are means since the epoch began.
 
-    Every step sees all `pixels` of the scene. snapshot() gives the model as it is now.
+    Every step sees so many `pixels`, all of a scene within the budget; snapshot() gives the model
+    as it is now.
     """
 
     epoch: int
@@ -188,7 +189,7 @@ def fit(
         return ground.model(state.teacher if config.ema else state.student, facts)
 
     while not (stopped or _finished(state, config)):
-        batches = ground.batches(state.epoch, config.batches, generator)
+        batches = ground.batches(config.batches, generator)
         for index, batch in batches[state.step :]:
             began = time.perf_counter()
             cube, valid = ground.inputs(index)
@@ -198,11 +199,13 @@ def fit(
             state.seconds += time.perf_counter() - began
             keeper.keep(state)
             if on_step is not None:
-                stopped = bool(on_step(_progress(state, config, len(batches), cube, snapshot)))
+                stopped = bool(
+                    on_step(_progress(state, config, len(batches), ground.pixels, snapshot))
+                )
             if stopped and state.step < len(batches):
                 break
         else:
-            progress = _progress(state, config, len(batches), cube, snapshot)
+            progress = _progress(state, config, len(batches), ground.pixels, snapshot)
             state.history.append(list(progress.figures))
             state.epoch, state.step, state.sums = state.epoch + 1, 0, [0.0] * len(Figures._fields)
             state.shuffle = generator.get_state()
@@ -343,10 +346,9 @@ def optimizer_of(net: FreeOCNet, config: TrainConfig) -> torch.optim.SGD:
 
 
 def _progress(
-    state: State, config: TrainConfig, steps: int, cube: Tensor, snapshot: Callable[[], Model]
+    state: State, config: TrainConfig, steps: int, pixels: int, snapshot: Callable[[], Model]
 ) -> Progress:
     figures = Figures(*(total / state.step for total in state.sums))
-    pixels = cube.shape[0] * cube.shape[2] * cube.shape[3]
     return Progress(state.epoch + 1, config.epochs, state.step, steps, figures, pixels, snapshot)
 
 
@@ -377,7 +379,7 @@ def training_facts(config: TrainConfig, ground: Ground) -> dict[str, Any]:
         "scene": {"bands": source.bands, "rows": source.shape[0], "columns": source.shape[1]},
         "windows": sum(len(sheet.origins) for sheet in sheets),
         "window": list(sheets[0].size),
-        "positives": sum(sheet.labels.positive.size for sheet in ground.of_epoch(0)),
+        "positives": sum(sheet.labels.positive.size for sheet in sheets),
         "unlabeled": sum(sheet.labels.unlabeled.size for sheet in sheets),
         "versions": {"thonecls": version("thonecls"), "torch": torch.__version__},
         "python": platform.python_version(),

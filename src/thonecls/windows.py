@@ -57,8 +57,8 @@ def cut_sheets(
     """At most `count` sheets of at most `budget` pixels each, over a scene that has more.
 
     positive: flat indices into the source, shared out evenly; those that need more windows than
-    half of all are left out. Unlabeled pixels come from all windows: where there were only labels,
-    or none, the network would learn to tell the windows apart.
+    half of all are left out. Unlabeled pixels come from the random windows alone: these stand for
+    the scene as it is.
     """
     pairs = np.stack(np.unravel_index(positive, source.shape), axis=1)
     size, most, shares = _share_out(rng.permutation(pairs), source.shape, budget, count)
@@ -68,6 +68,7 @@ def cut_sheets(
         origins = np.concatenate([around, random])
         scene = _stack(source, origins, size)
         core = np.stack([_core(origin, size, source.shape) for origin in origins])
+        core[: len(around)] = False
         candidates = np.flatnonzero(core.ravel() & scene.valid.ravel())
         wanted = min(-(-unlabeled // len(shares)), candidates.size)
         drawn = np.sort(rng.choice(candidates, size=wanted, replace=False))

@@ -196,7 +196,7 @@ def _play_pan(
         mover, other = (
             (discriminator, classifier) if epoch % 2 == 0 else (classifier, discriminator)
         )
-        batches = ground.batches(epoch, config.batches, generator)
+        batches = ground.batches(config.batches, generator)
         total = 0.0
         for step, (index, batch) in enumerate(batches, 1):
             began = time.perf_counter()
@@ -219,9 +219,8 @@ def _play_pan(
             seconds += time.perf_counter() - began
             if on_step is not None:
                 figures = Figures(total / step, *itertools.repeat(0.0, len(Figures._fields) - 1))
-                size = cube.shape[0] * cube.shape[2] * cube.shape[3]
                 progress = Progress(
-                    epoch + 1, config.epochs, step, len(batches), figures, size, snapshot
+                    epoch + 1, config.epochs, step, len(batches), figures, ground.pixels, snapshot
                 )
                 if on_step(progress):
                     return snapshot()
