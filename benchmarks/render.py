@@ -40,7 +40,7 @@ def load(loss: str, preset: str) -> list[dict[str, Any]]:
 def table() -> str:
     """Paper and ours side by side, in Markdown: a row for every class and preset."""
     lines = [
-        "| class | schedule | F1 | precision | recall | AUC | seeds (n) | minutes |",
+        "| class | schedule | F1 | precision | recall | AUC | seeds (n) | steps |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for target, (mean, std) in PAPER.items():
@@ -54,11 +54,11 @@ def table() -> str:
 
 def _row(preset: str, runs: list[dict[str, Any]]) -> str:
     cells = [_mean(r["scores"][name] for r in runs) for name in SCORES]
-    minutes = statistics.mean(r["training"]["seconds"] for r in runs) / 60
+    steps = statistics.mean(len(r["f1"]) * r["training"]["config"]["batches"] for r in runs)
     seeds = ", ".join(str(r["seed"]) for r in runs)
     return (
         f"| | ours, `{preset}` | **{cells[0]}** | {' | '.join(cells[1:])} "
-        f"| {seeds} (n = {len(runs)}) | {minutes:.0f} |"
+        f"| {seeds} (n = {len(runs)}) | {steps:.0f} |"
     )
 
 
@@ -86,8 +86,9 @@ def windows_table() -> str:
         cells = []
         for share in ("", "0.5-"):
             paths = sorted(RUNS.glob(f"indian-pines-{target}-taylor-fast-{share}[0-9].json"))
-            f1 = [json.loads(path.read_text())["scores"]["f1"] for path in paths]
-            cells.append(f"{_mean(f1)} (n = {len(f1)})")
+            found = [json.loads(path.read_text()) for path in paths]
+            f1 = [record["scores"]["f1"] for record in found if record["finished"]]
+            cells.append(f"{_mean(f1)} (n = {len(f1)})" if f1 else "")
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -19,7 +19,7 @@ from thonecls.losses import pan_coupling, pan_value, pan_value_reference, variat
 from thonecls.model import Model
 from thonecls.net import FreeOCNet
 from thonecls.scene import Source, read_all
-from thonecls.splits import Labels, draw_labels, positive_mask
+from thonecls.splits import Labels, check_positives, draw_labels, positive_mask
 from thonecls.train import (
     Figures,
     Progress,
@@ -120,6 +120,7 @@ def _train_vpu(
     if not isinstance(labels, Labels):
         mask = positive_mask(labels, scene.shape)
         labels = draw_labels(mask, read_all(scene).valid, config.unlabeled, rng)
+    check_positives(labels.positive, scene.shape)
     kept, held = _hold_out(labels, rng)
     best: tuple[float, Model] | None = None
 
