@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+import rasterio
+from scipy.io import savemat
 
-from thonecls.datasets import indian_pines, synthetic
-from thonecls.errors import ConfigError
+from thonecls.datasets import enmap_potsdam, houston_crop, indian_pines, synthetic
+from thonecls.errors import ConfigError, FileError
 
 
 def test_indian_pines_is_the_scene_everyone_uses() -> None:
@@ -59,3 +63,38 @@ def test_impossible_scenes_are_refused() -> None:
         synthetic(classes=30)
     with pytest.raises(ConfigError, match="Got 48×48×1"):
         synthetic(bands=1)
+
+
+def test_houston_takes_the_labels_of_pure_blocks(tmp_path: Path) -> None:
+    labels = np.full((8, 12), 3, dtype=np.uint8)
+    labels[0, 0] = 1
+    cube = np.arange(2 * 3 * 5, dtype=np.uint16).reshape(2, 3, 5)
+    (tmp_path / "below").mkdir()
+    savemat(tmp_path / "below/houston_dataset.mat", {"hyprImg": cube, "clasLabs": labels})
+    data = houston_crop(tmp_path)
+    assert data.scene.cube.shape == (5, 2, 3)
+    assert data.truth.tolist() == [[0, 3, 3], [3, 3, 3]]
+
+
+def test_potsdam_leaves_bad_bands_and_nodata_out(tmp_path: Path) -> None:
+    cube = np.arange(3 * 4 * 5, dtype=np.int16).reshape(3, 4, 5)
+    cube[:, 0, 0] = -1
+    shape = {"driver": "GTiff", "height": 4, "width": 5, "transform": rasterio.Affine.scale(30)}
+    with rasterio.open(
+        tmp_path / "scene.tif", "w", count=3, dtype="int16", nodata=-1, **shape
+    ) as file:
+        file.write(cube)
+        for band, good in enumerate("101", 1):
+            file.update_tags(band, bbl=good)
+    with rasterio.open(tmp_path / "truth.tif", "w", count=1, dtype="uint8", **shape) as file:
+        file.write(np.full((1, 4, 5), 6, dtype=np.uint8))
+    data = enmap_potsdam(tmp_path)
+    np.testing.assert_array_equal(data.scene.cube[:, 1], cube[[0, 2], 1])
+    assert not data.scene.valid[0, 0]
+    assert data.scene.valid.sum() == 19
+    assert (data.truth[0, 0], data.truth[1, 1]) == (0, 6)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"no houston_dataset\.mat in"):
+        houston_crop(tmp_path)

@@ -40,6 +40,11 @@ class Scene:
         """A part of the scene, without copying it."""
         return Scene(self.cube[:, rows, columns], self.valid[rows, columns])
 
+    def pick(self, pixels: NDArray[np.int64]) -> Scene:
+        """Some pixels, by flat index, as a scene of one row."""
+        rows, columns = np.unravel_index(pixels, self.shape)
+        return Scene(self.cube[:, None, rows, columns], self.valid[None, rows, columns])
+
 
 class Source(Protocol):
     """A scene that is read part by part, of any size; a `Scene` is one that is in memory."""

@@ -81,8 +81,12 @@ def resolve_prior(prior: PriorChoice, scene: Scene, labels: Labels, seed: int = 
 
 def label_spectra(scene: Scene, labels: Labels) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """The z-scored spectra of positive and of unlabeled pixels: (n_p, C) and (n_u, C)."""
-    spectra = standardize(scene, band_statistics(scene)).reshape(scene.bands, -1).T
-    return spectra[labels.positive], spectra[labels.unlabeled]
+    statistics = band_statistics(scene)
+    positive, unlabeled = (
+        standardize(scene.pick(pixels), statistics)[:, 0].T
+        for pixels in (labels.positive, labels.unlabeled)
+    )
+    return positive, unlabeled
 
 
 def _score_deep(
