@@ -3,14 +3,14 @@ PYTHON ?= python3
 PRESET ?= fast
 BIN := .venv/bin
 
-.PHONY: help demo test check bench paper clean
+.PHONY: help demo test check bench reproduce clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,methods]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,methods,cluster]'
 	@touch $@
 
 demo: .venv/installed  ## map a crop in a real scene from 100 labels (PRESET=paper: full schedule)
@@ -32,12 +32,8 @@ bench: .venv/installed  ## step, scoring, scenes of up to 100 megapixels, F1 by 
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/schedule.py --seeds 1
 
-paper: .venv/installed  ## Indian Pines by both presets, 3 seeds: README's and the docs' tables (hours)
-	$(BIN)/python benchmarks/schedule.py --seeds 3
-	for seed in 0 1 2; do for target in 2 11; do \
-	  $(BIN)/python benchmarks/training.py --target $$target --preset fast --share 0.5 --seed $$seed || exit 1; \
-	done; done
-	$(BIN)/python benchmarks/training.py --target 2 --loss variational
+reproduce: .venv/installed  ## the paper's experiments as far as two cores get (hours): docs/results.md
+	$(BIN)/python benchmarks/reproduce.py $(if $(DATA),--data-root $(DATA))
 	$(BIN)/python benchmarks/render.py
 
 clean:  ## remove the environment and caches

@@ -15,29 +15,23 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from thonecls.benchmark import Cell, Record, Results, read_results
+from thonecls.benchmark.plan import changed
 from thonecls.files import write_atomically
 from thonecls.methods.catalogue import as_markdown
 from thonecls.report import CLASS, FALSE, save_figure
 
-RUNS = Path("runs/training")
+RUNS = Path("runs/benchmark")
 PAPER = {2: (93.40, 0.50), 11: (91.86, 1.14)}  # F1, mean and std of 5 runs, in the paper's table
 NAMES = {2: "2, Corn-notill", 11: "11, Soybean-mintill"}
 SCORES = ("f1", "precision", "recall", "auc")
+# Half of the pixels, a step: what windowed training is compared at.
+HALF = {("indian-pines", 2): 10512, ("indian-pines", 11): 10512, ("houston-crop", 5): 8192}
 BENCHMARKS = Path("runs/bench")
 BEGIN, END = "<!-- table: {} -->", "<!-- end of table -->"
 
 
-def load(loss: str, preset: str) -> list[dict[str, Any]]:
-    """The finished records of one loss and preset, ordered by class and seed."""
-    records = (json.loads(path.read_text()) for path in RUNS.glob("indian-pines-*.json"))
-    wanted = (loss, preset, 1)
-    chosen = [
-        r for r in records if r["finished"] and (r["loss"], r["preset"], r["share"]) == wanted
-    ]
-    return sorted(chosen, key=lambda r: (r["target"], r["seed"]))
-
-
-def table() -> str:
+def table(results: Results) -> str:
     """Paper and ours side by side, in Markdown: a row for every class and preset."""
     lines = [
         "| class | schedule | F1 | precision | recall | AUC | seeds (n) | steps |",
@@ -46,16 +40,24 @@ def table() -> str:
     for target, (mean, std) in PAPER.items():
         lines.append(f"| {NAMES[target]} | the paper | {mean:.2f} ({std:.2f}) | | | | (n = 5) | |")
         for preset in ("paper", "fast"):
-            runs = [r for r in load("taylor", preset) if r["target"] == target]
+            runs = seeds_of(results, Cell("indian-pines", target), {"preset": preset})
             if runs:
                 lines.append(_row(preset, runs))
     return "\n".join(lines)
 
 
-def _row(preset: str, runs: list[dict[str, Any]]) -> str:
-    cells = [_mean(r["scores"][name] for r in runs) for name in SCORES]
-    steps = statistics.mean(len(r["f1"]) * r["training"]["config"]["batches"] for r in runs)
-    seeds = ", ".join(str(r["seed"]) for r in runs)
+def seeds_of(results: Results, cell: Cell, change: dict[str, Any]) -> list[Record]:
+    """The records of a cell, changed, for as many seeds as there are."""
+    cells = (changed(cell, {**change, "seed": seed}) for seed in range(10))
+    return [record for cell in cells if (record := results.find(cell)) is not None]
+
+
+def _row(preset: str, runs: list[Record]) -> str:
+    cells = [_mean(r.facts["scores"][name] for r in runs) for name in SCORES]
+    steps = statistics.mean(
+        len(r.facts["curves"]["loss"]) * r.facts["config"]["batches"] for r in runs
+    )
+    seeds = ", ".join(str(r.cell.seed) for r in runs)
     return (
         f"| | ours, `{preset}` | **{cells[0]}** | {' | '.join(cells[1:])} "
         f"| {seeds} (n = {len(runs)}) | {steps:.0f} |"
@@ -79,17 +81,16 @@ def bench_table(name: str) -> str:
     return "\n".join([*lines, "", f"({facts})"])
 
 
-def windows_table() -> str:
+def windows_table(results: Results) -> str:
     """Training on sheets of windows against the whole scene, from the recorded trainings."""
     lines = ["| class | whole scene | half of its pixels a step, in windows |", "|---|---|---|"]
-    for target, name in NAMES.items():
+    for (dataset, target), budget in HALF.items():
+        cell = Cell(dataset, target, preset="fast")
         cells = []
-        for share in ("", "0.5-"):
-            paths = sorted(RUNS.glob(f"indian-pines-{target}-taylor-fast-{share}[0-9].json"))
-            found = [json.loads(path.read_text()) for path in paths]
-            f1 = [record["scores"]["f1"] for record in found if record["finished"]]
+        for change in ({}, {"budget": budget}):
+            f1 = [r.facts["scores"]["f1"] for r in seeds_of(results, cell, change)[:3]]
             cells.append(f"{_mean(f1)} (n = {len(f1)})" if f1 else "")
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+        lines.append(f"| {dataset} {target} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -106,7 +107,7 @@ def insert(path: Path, name: str, text: str) -> None:
     write_atomically(path, f"{head}{begin}\n{text}\n{END}{tail}".encode())
 
 
-def draw_collapse(path: Path) -> None:
+def draw_collapse(results: Results, path: Path) -> None:
     """Positive loss, total loss and F1 by epoch, for both losses: the paper's Fig. 2."""
     figure = Figure(figsize=(12, 3.6), layout="constrained")
     figure.suptitle("Indian Pines, Corn-notill, 100 positives: the same loop with either loss")
@@ -115,11 +116,10 @@ def draw_collapse(path: Path) -> None:
         ("variational", "variational loss", FALSE),
         ("taylor", "Taylor variational loss, order 2", CLASS),
     ):
-        record = next(r for r in load(loss, "paper") if r["target"] == 2)
-        history = record["training"]["history"]
-        for axis, values in zip(
-            axes, (history["positive"], history["loss"], record["f1"]), strict=True
-        ):
+        change = {} if loss == "taylor" else {"loss": loss}
+        curves = seeds_of(results, Cell("indian-pines", 2), change)[0].facts["curves"]
+        for axis, name in zip(axes, ("positive", "loss", "f1"), strict=True):
+            values = curves[name]
             axis.plot(range(1, len(values) + 1), values, color=colour, label=label, linewidth=1.6)
     for axis, name in zip(
         axes, ("positive loss", "total loss", "F1 of the teacher, percent"), strict=True
@@ -132,14 +132,14 @@ def draw_collapse(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    insert(Path("README.md"), "training", table())
+    recorded = read_results(RUNS)
     speed = Path("docs/speed.md")
     for benchmark in ("step", "checkpoint", "scoring", "scale", "schedule"):
         if (BENCHMARKS / f"{benchmark}.json").exists():
             insert(speed, benchmark, bench_table(benchmark))
-    if list(RUNS.glob("indian-pines-*-fast-0.5-*.json")):
-        insert(speed, "windows", windows_table())
     insert(Path("docs/methods.md"), "methods", as_markdown())
-    if load("variational", "paper"):
-        draw_collapse(Path("docs/figures/collapse.png"))
-    print(table())
+    if seeds_of(recorded, Cell("indian-pines", 2), {}):
+        insert(Path("README.md"), "training", table(recorded))
+        insert(speed, "windows", windows_table(recorded))
+    if seeds_of(recorded, Cell("indian-pines", 2), {"loss": "variational"}):
+        draw_collapse(recorded, Path("docs/figures/collapse.png"))

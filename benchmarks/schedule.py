@@ -2,7 +2,7 @@
 
     python benchmarks/schedule.py [--seeds 3] [--data-root DATA] [--recorded]
 
-Trains what `benchmarks/training.py` has not recorded yet (the paper's schedule takes about half an
+Trains what `thonecls benchmark` has not recorded yet (the paper's schedule takes about half an
 hour a seed on two cores; --recorded leaves that out) and measures a training step of either kind,
 in turns, at each scene's size. Seconds are steps times seconds a step, so that trainings recorded
 on a busy machine do not count against either side. Writes docs/figures/schedule.png.
@@ -10,7 +10,6 @@ on a busy machine do not count against either side. Writes docs/figures/schedule
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections import defaultdict
 from pathlib import Path
@@ -21,42 +20,35 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from measure import interleaved, publish
+from render import RUNS, seeds_of
 from step import sides
+from thonecls.benchmark import Cell, Record, read_results, run_cells
+from thonecls.benchmark.plan import changed
+from thonecls.datasets import data_root as resolve_root
+from thonecls.datasets import is_present, load_dataset
 from thonecls.report import CLASS, FALSE, save_figure
-from training import RUNS, Scenes, load, run
 
-CASES: list[tuple[Scenes, int]] = [
-    ("indian-pines", 2),
-    ("indian-pines", 11),
-    ("potsdam-south", 4),
-]
+CASES = [("indian-pines", 2), ("indian-pines", 11), ("potsdam-south", 4)]
+PRESETS = ("fast", "paper")
 FIGURE = Path("docs/figures/schedule.png")
+Found = dict[str, list[Record]]
 
 
-def records(scene: str, target: int, preset: str) -> list[dict[str, Any]]:
-    """The finished trainings of one preset, by seed."""
-    paths = sorted(RUNS.glob(f"{scene}-{target}-taylor-{preset}-[0-9].json"))
-    return [r for r in (json.loads(path.read_text()) for path in paths) if r["finished"]]
+def train_missing(dataset: str, target: int, seeds: int, root: Path) -> None:
+    """Train all seeds of both presets that have no record."""
+    base = Cell(dataset, target)
+    cells = [changed(base, {"preset": p, "seed": s}) for p in PRESETS for s in range(seeds)]
+    run_cells(cells, RUNS, root=root)
 
 
-def train_missing(scene: Scenes, target: int, seeds: int, data_root: Path) -> None:
-    """Train all seeds that have no finished record."""
-    for preset in ("fast", "paper"):
-        done = {record["seed"] for record in records(scene, target, preset)}
-        for seed in sorted(set(range(seeds)) - done):
-            run(scene=scene, data_root=data_root, target=target, preset=preset, seed=seed)
-
-
-def steps(record: dict[str, Any]) -> int:
+def steps(record: Record) -> int:
     """Training steps of a whole run."""
-    return len(record["f1"]) * int(record["training"]["config"]["batches"])
+    return len(record.facts["curves"]["f1"]) * int(record.facts["config"]["batches"])
 
 
-def row(
-    name: str, found: dict[str, list[dict[str, Any]]], step: dict[str, float]
-) -> dict[str, Any]:
+def row(name: str, found: Found, step: dict[str, float]) -> dict[str, Any]:
     """One scene's figures: both presets, and the time of PAPER with the plain step."""
-    f1 = {preset: [r["scores"]["f1"] for r in runs] for preset, runs in found.items()}
+    f1 = {preset: [r.facts["scores"]["f1"] for r in runs] for preset, runs in found.items()}
     mean = {preset: statistics.mean(values) for preset, values in f1.items()}
     seconds = {
         p: statistics.mean(steps(r) for r in runs) * step["ours"] for p, runs in found.items()
@@ -76,7 +68,7 @@ def row(
     }
 
 
-def draw(cases: dict[str, tuple[dict[str, list[dict[str, Any]]], dict[str, float]]]) -> None:
+def draw(cases: dict[str, tuple[Found, dict[str, float]]]) -> None:
     """F1 by seconds of training, one panel a scene, one line a seed."""
     figure = Figure(figsize=(4.4 * len(cases), 3.8), layout="constrained")
     axes = np.atleast_1d(figure.subplots(1, len(cases), sharey=True))
@@ -87,13 +79,13 @@ def draw(cases: dict[str, tuple[dict[str, list[dict[str, Any]]], dict[str, float
             ("fast", "ours", CLASS, "-", "FAST"),
         ):
             for i, record in enumerate(found[preset]):
-                each = steps(record) / len(record["f1"]) * step[side]
-                clock = each * np.arange(1, len(record["f1"]) + 1)
+                f1 = record.facts["curves"]["f1"]
+                clock = steps(record) / len(f1) * step[side] * np.arange(1, len(f1) + 1)
                 axis.plot(
-                    clock, record["f1"], style, color=colour, linewidth=1.1, alpha=0.85,
+                    clock, f1, style, color=colour, linewidth=1.1, alpha=0.85,
                     label=label if i == 0 else None,
                 )  # fmt: skip
-                axis.plot(clock[-1:], record["f1"][-1:], "o", color=colour, markersize=4)
+                axis.plot(clock[-1:], f1[-1:], "o", color=colour, markersize=4)
         axis.set_xscale("log")
         axis.set_title(name, fontsize=10)
         axis.set_xlabel("seconds of training, two cores")
@@ -119,15 +111,18 @@ def main(
     table = []
     drawn = {}
     timed: dict[str, dict[str, float]] = defaultdict(dict)
+    root = resolve_root(data_root)
     for scene, target in CASES:
-        if scene != "indian-pines" and data_root is None:
+        if not is_present(scene, root):
             continue
         if not recorded:
-            train_missing(scene, target, seeds, data_root or Path())
-        found = {preset: records(scene, target, preset) for preset in ("paper", "fast")}
+            train_missing(scene, target, seeds, root)
+        results = read_results(RUNS)
+        cell = Cell(scene, target)
+        found = {p: seeds_of(results, cell, {"preset": p})[:seeds] for p in PRESETS}
         if not all(found.values()):
             continue
-        data = load(scene, data_root or Path())
+        data = load_dataset(scene, root)
         if not timed[scene]:
             both = sides(data.scene.bands, *data.scene.shape)
             timed[scene] = interleaved(both, rounds)

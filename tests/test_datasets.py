@@ -1,16 +1,12 @@
-"""The real scene that comes with the package, and the made one."""
+"""The catalogue's facts, the real scene that comes with a package, and the made one."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-import rasterio
-from scipy.io import savemat
 
-from thonecls.datasets import enmap_potsdam, houston_crop, indian_pines, synthetic
-from thonecls.errors import ConfigError, FileError
+from thonecls.datasets import DATASETS, indian_pines, synthetic
+from thonecls.errors import ConfigError
 
 
 def test_indian_pines_is_the_scene_everyone_uses() -> None:
@@ -65,36 +61,49 @@ def test_impossible_scenes_are_refused() -> None:
         synthetic(bands=1)
 
 
-def test_houston_takes_the_labels_of_pure_blocks(tmp_path: Path) -> None:
-    labels = np.full((8, 12), 3, dtype=np.uint8)
-    labels[0, 0] = 1
-    cube = np.arange(2 * 3 * 5, dtype=np.uint16).reshape(2, 3, 5)
-    (tmp_path / "below").mkdir()
-    savemat(tmp_path / "below/houston_dataset.mat", {"hyprImg": cube, "clasLabs": labels})
-    data = houston_crop(tmp_path)
-    assert data.scene.cube.shape == (5, 2, 3)
-    assert data.truth.tolist() == [[0, 3, 3], [3, 3, 3]]
+@pytest.mark.parametrize("name", DATASETS)
+def test_facts_of_a_dataset_agree_with_each_other(name: str) -> None:
+    spec = DATASETS[name]
+    assert spec.name == name
+    assert list(spec.classes) == list(range(1, 1 + len(spec.classes)))
+    assert len(set(spec.classes.values())) == len(spec.classes)
+    assert max(spec.rgb) < spec.bands
+    assert len(spec.urls) in (0, 2)
 
 
-def test_potsdam_leaves_bad_bands_and_nodata_out(tmp_path: Path) -> None:
-    cube = np.arange(3 * 4 * 5, dtype=np.int16).reshape(3, 4, 5)
-    cube[:, 0, 0] = -1
-    shape = {"driver": "GTiff", "height": 4, "width": 5, "transform": rasterio.Affine.scale(30)}
-    with rasterio.open(
-        tmp_path / "scene.tif", "w", count=3, dtype="int16", nodata=-1, **shape
-    ) as file:
-        file.write(cube)
-        for band, good in enumerate("101", 1):
-            file.update_tags(band, bbl=good)
-    with rasterio.open(tmp_path / "truth.tif", "w", count=1, dtype="uint8", **shape) as file:
-        file.write(np.full((1, 4, 5), 6, dtype=np.uint8))
-    data = enmap_potsdam(tmp_path)
-    np.testing.assert_array_equal(data.scene.cube[:, 1], cube[[0, 2], 1])
-    assert not data.scene.valid[0, 0]
-    assert data.scene.valid.sum() == 19
-    assert (data.truth[0, 0], data.truth[1, 1]) == (0, 6)
+def test_sizes_and_numbers_of_classes_are_the_published_ones() -> None:
+    facts = {name: (*s.shape, s.bands, len(s.classes)) for name, s in DATASETS.items()}
+    assert facts == {
+        "honghu": (678, 465, 270, 22),
+        "hanchuan": (1217, 303, 274, 16),
+        "longkou": (550, 400, 270, 9),
+        "indian-pines": (145, 145, 200, 16),
+        "pavia-university": (610, 340, 103, 9),
+        "honghu-full": (940, 475, 270, 22),
+        "pavia-centre": (1096, 715, 102, 9),
+        "salinas": (512, 217, 204, 16),
+        "ksc": (512, 614, 176, 13),
+        "botswana": (1476, 256, 145, 14),
+        "houston-2013": (349, 1905, 144, 15),
+        "houston-crop": (128, 128, 48, 12),
+        "enmap-potsdam": (192, 160, 218, 6),
+        "potsdam-south": (128, 128, 218, 6),
+    }
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match=r"no houston_dataset\.mat in"):
-        houston_crop(tmp_path)
+@pytest.mark.parametrize(
+    ("name", "classes"),
+    [
+        ("honghu", "4 Cotton, 6 Rape, 7 Chinese cabbage, 9 Cabbage, 10 Tuber mustard"),
+        ("longkou", "1 Corn, 3 Sesame, 4 Broad-leaf soybean, 6 Rice"),
+        (
+            "hanchuan",
+            "1 Strawberry, 2 Cowpea, 3 Soybean, 6 Watermelon, 14 Road, 16 Water",
+        ),
+        ("indian-pines", "2 Corn-notill, 11 Soybean-mintill"),
+        ("pavia-university", "2 Meadows, 8 Self-Blocking Bricks"),
+    ],
+)
+def test_the_papers_classes_have_its_numbers_and_names(name: str, classes: str) -> None:
+    for number, title in (entry.split(" ", 1) for entry in classes.split(", ")):
+        assert DATASETS[name].classes[int(number)] == title

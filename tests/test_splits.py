@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
 from thonecls.datasets import indian_pines
 from thonecls.errors import LabelError
-from thonecls.splits import Labels, check_labels, draw_labels, paper_split, positive_mask
+from thonecls.splits import (
+    PROTOCOLS,
+    Labels,
+    check_labels,
+    draw_labels,
+    fixed_split,
+    paper_split,
+    positive_mask,
+    resampled_split,
+    spatial_split,
+)
 
 MASK = np.array([[True, False, False], [False, False, True]])
 
@@ -103,3 +115,60 @@ def test_positives_on_nodata_alone_are_refused() -> None:
         draw_labels(~valid, valid, 9, np.random.default_rng(0))
     with pytest.raises(LabelError, match="labels lie on nodata"):
         check_labels(Labels(np.array([0]), np.array([1, 2, 3])), valid)
+
+
+@pytest.mark.parametrize("protocol", list(PROTOCOLS))
+def test_every_protocol_trains_on_the_class_and_tests_elsewhere(protocol: str) -> None:
+    truth = indian_pines().truth
+    valid = np.ones(truth.shape, dtype=bool)
+    valid[:, 140:] = False
+    split = PROTOCOLS[protocol](truth, 11, positives=60, unlabeled=500, valid=valid)
+    assert len(np.unique(split.labels.positive)) == 60
+    assert (truth.flat[split.labels.positive] == 11).all()
+    assert len(np.unique(split.labels.unlabeled)) == 500
+    assert valid.flat[split.labels.unlabeled].all()
+    assert not split.test.flat[split.labels.positive].any()
+    assert not split.test[truth == 0].any()
+    assert len(np.unique(truth[split.test])) > 10
+
+
+def test_repeats_of_the_resampled_protocol_differ_by_their_labels() -> None:
+    truth = indian_pines().truth
+    one, same, other = (resampled_split(truth, 2, seed=seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(one.labels.positive, same.labels.positive)
+    np.testing.assert_array_equal(one.labels.unlabeled, same.labels.unlabeled)
+    shared = np.intersect1d(one.labels.positive, other.labels.positive).size
+    assert shared < 30
+    assert not np.array_equal(one.labels.unlabeled, other.labels.unlabeled)
+
+
+@given(seed=st.integers(0, 2**32), block=st.integers(4, 24), target=st.sampled_from([2, 5, 11, 14]))
+def test_spatial_tests_lie_a_block_away_from_every_label(
+    seed: int, block: int, target: int
+) -> None:
+    truth = indian_pines().truth
+    split = spatial_split(truth, target, positives=50, seed=seed, block=block)
+    labels = np.stack(np.unravel_index(split.labels.positive, truth.shape), axis=1)
+    tests = np.argwhere(split.test)
+    away = np.abs(tests[:, None] - labels[None]).max(axis=2).min(axis=1)  # the plain way
+    assert away.min() == block
+    assert (truth[split.test] == target).any()
+
+
+def test_a_class_in_one_corner_cannot_be_tested_spatially() -> None:
+    truth = np.full((20, 20), 2)
+    truth[:5, :5] = 1
+    with pytest.raises(LabelError, match="no pixel of class 1 lies 16 pixels away"):
+        spatial_split(truth, 1, positives=10)
+
+
+def test_fixed_maps_of_train_and_test_are_taken_as_they_are() -> None:
+    truth = np.arange(12).reshape(3, 4) % 3
+    train = np.where(truth == 1, truth, 0)
+    train[0] = 0
+    split = fixed_split(train, truth - train, 1, unlabeled=5)
+    np.testing.assert_array_equal(split.labels.positive, np.flatnonzero(train == 1))
+    np.testing.assert_array_equal(split.test, (truth - train) != 0)
+    assert len(split.labels.unlabeled) == 5
+    with pytest.raises(LabelError, match="class 2 does not occur"):
+        fixed_split(train, truth, 2)

@@ -23,6 +23,7 @@ class Scores:
     recall: float
     f1: float
     auc: float
+    accuracy: float
     pixels: int
     positives: int
 
@@ -34,7 +35,7 @@ def evaluate(
     *,
     threshold: float = 0.5,
 ) -> Scores:
-    """Precision, recall, F1 and ROC AUC over the tested pixels.
+    """Precision, recall, F1, ROC AUC and overall accuracy over the tested pixels.
 
     probability, truth, test: (H, W). A pixel is mapped where its probability is strictly above
     the threshold. Leave training positives out of `test`. Empty denominators give 0, and AUC is
@@ -61,9 +62,46 @@ def evaluate(
         100 * float(recall),
         100 * float(f1),
         100 * auc,
+        100 * float(((scores > threshold) == wanted).mean()),
         int(wanted.size),
         int(wanted.sum()),
     )
+
+
+@dataclass(frozen=True)
+class PUScores:
+    """What can be said of a map without negatives, in percent but for `puf`.
+
+    recall: of the held-out positives (TPR); share: of the unlabeled pixels that are mapped (PPP);
+    puf: recall² / share, proportional to precision × recall (Lee and Liu 2003); pauc: how often a
+    positive scores above an unlabeled pixel, π/2 + (1 - π) AUC for a class of share π.
+    """
+
+    recall: float
+    share: float
+    puf: float
+    pauc: float
+
+
+def evaluate_pu(
+    positive: NDArray[Any], unlabeled: NDArray[Any], *, threshold: float = 0.5
+) -> PUScores:
+    """Scores from the probabilities of held-out positives and of unlabeled pixels, both 1-D.
+
+    puf favours tiny maps: the share is counted as at least one unlabeled pixel.
+
+    >>> evaluate_pu(np.array([0.9] * 9 + [0.1]), np.array([0.8] * 2 + [0.2] * 8)).puf
+    4.05
+    """
+    positive, unlabeled = positive[np.isfinite(positive)], unlabeled[np.isfinite(unlabeled)]
+    if not (positive.size and unlabeled.size):
+        raise LabelError("held-out positives and unlabeled pixels are needed, at least one each")
+    recall = float((positive > threshold).mean())
+    share = float((unlabeled > threshold).mean())
+    known = np.repeat([True, False], [positive.size, unlabeled.size])
+    pauc = float(roc_auc_score(known, np.concatenate([positive, unlabeled])))
+    puf = recall**2 / max(share, 1 / unlabeled.size)
+    return PUScores(100 * recall, 100 * share, round(puf, 12), 100 * pauc)
 
 
 def find_degenerate(

@@ -16,6 +16,23 @@ BoolArray = NDArray[np.bool_]
 Bands = Literal["first", "last"]
 
 
+@dataclass(frozen=True)
+class Grid:
+    """Where the pixels of a scene lie on Earth, as a value.
+
+    shape: rows and columns; transform: a, b, c, d, e, f of x = a column + b row + c and
+    y = d column + e row + f, for the upper left corner of a pixel; crs: as WKT, None if unknown.
+    """
+
+    shape: tuple[int, int]
+    transform: tuple[float, float, float, float, float, float] = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+    crs: str | None = None
+
+    @property
+    def georeferenced(self) -> bool:
+        return self.crs is not None
+
+
 @dataclass(frozen=True, eq=False)
 class Scene:
     """A cube of C bands over H×W pixels.

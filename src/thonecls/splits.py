@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.ndimage import distance_transform_cdt
 
 from thonecls.errors import LabelError
 
@@ -119,6 +121,104 @@ def paper_split(
     Positives are drawn from the target class, unlabeled pixels from the whole image; tested are
     all labelled pixels but the positives.
     """
+    of_class = _pixels_of(truth, target, positives)
+    # A fresh state of the legacy generator: these draws equal those behind the paper's numbers.
+    np.random.RandomState(seed).shuffle(of_class)
+    positive = np.sort(of_class[:positives])
+    test = truth != 0
+    test.flat[positive] = False
+    return Split(Labels(positive, _paper_unlabeled(truth.size, unlabeled, seed, valid)), test)
+
+
+def fixed_split(
+    train: NDArray[Any],
+    test: NDArray[Any],
+    target: int,
+    *,
+    unlabeled: int = 4000,
+    seed: int = PAPER_SEED,
+    valid: BoolArray | None = None,
+) -> Split:
+    """The paper's protocol for LongKou and HanChuan, which come with maps of train and test."""
+    positive = np.flatnonzero(train == target)
+    if positive.size == 0:
+        raise LabelError(f"class {target} does not occur in the training labels")
+    drawn = _paper_unlabeled(train.size, unlabeled, seed, valid)
+    return Split(Labels(positive, drawn), np.asarray(test != 0))
+
+
+def _paper_unlabeled(size: int, unlabeled: int, seed: int, valid: BoolArray | None) -> IntArray:
+    """Unlabeled pixels from the whole image, the same for every class."""
+    seen = np.arange(size) if valid is None else np.flatnonzero(valid)
+    chosen = np.zeros(seen.size, dtype=np.int64)
+    chosen[:unlabeled] = 1
+    np.random.RandomState(seed).shuffle(chosen)
+    return np.asarray(seen[np.flatnonzero(chosen)])
+
+
+def resampled_split(
+    truth: NDArray[Any],
+    target: int,
+    *,
+    positives: int = 100,
+    unlabeled: int = 4000,
+    seed: int = 0,
+    valid: BoolArray | None = None,
+) -> Split:
+    """As `paper_split`, but every seed draws its own labels: the spread that a user meets."""
+    of_class = _pixels_of(truth, target, positives)
+    rng = np.random.default_rng(seed)
+    positive = np.sort(rng.choice(of_class, size=positives, replace=False))
+    return _split(truth, positive, unlabeled, valid, rng)
+
+
+def spatial_split(
+    truth: NDArray[Any],
+    target: int,
+    *,
+    positives: int = 100,
+    unlabeled: int = 4000,
+    seed: int = 0,
+    valid: BoolArray | None = None,
+    block: int = 16,
+) -> Split:
+    """Labels from a few blocks of the scene, tests at least a block away from every one of them.
+
+    Blocks of block × block pixels that hold the class are taken in random order until they hold
+    enough of it; the positives are drawn from these. A test pixel lies `block` or more rows or
+    columns from every positive. Unlabeled pixels come from the whole scene: they carry no label.
+    """
+    of_class = _pixels_of(truth, target, positives)
+    rng = np.random.default_rng(seed)
+    rows, columns = np.unravel_index(of_class, truth.shape)
+    block_of = (rows // block) * (truth.shape[1] // block + 1) + columns // block
+    blocks, counts = np.unique(block_of, return_counts=True)
+    order = rng.permutation(len(blocks))
+    enough = int(np.searchsorted(np.cumsum(counts[order]), positives)) + 1
+    inside = of_class[np.isin(block_of, blocks[order[:enough]])]
+    positive = np.sort(rng.choice(inside, size=positives, replace=False))
+    split = _split(truth, positive, unlabeled, valid, rng)
+    labelled = np.ones(truth.shape, dtype=bool)
+    labelled.flat[positive] = False
+    split.test[distance_transform_cdt(labelled, metric="chessboard") < block] = False
+    if not (truth[split.test] == target).any():
+        raise LabelError(
+            f"no pixel of class {target} lies {block} pixels away from all {positives} labels: "
+            "ask for fewer positives, or for another protocol"
+        )
+    return split
+
+
+# How labels and tests are drawn from a ground truth, by name.
+PROTOCOLS: dict[str, Callable[..., Split]] = {
+    "paper": paper_split,
+    "resampled": resampled_split,
+    "spatial": spatial_split,
+}
+
+
+def _pixels_of(truth: NDArray[Any], target: int, positives: int) -> IntArray:
+    """All pixels of a class, which must be more than the positives to be drawn from it."""
     of_class = np.flatnonzero(truth == target)
     if of_class.size == 0:
         known = ", ".join(str(c) for c in np.unique(truth[truth != 0]))
@@ -128,16 +228,22 @@ def paper_split(
             f"class {target} has {of_class.size} pixels, too few to train on {positives} and "
             "test on the rest: ask for fewer positives"
         )
-    # Fresh states of the legacy generator: these draws equal those behind the paper's numbers.
-    np.random.RandomState(seed).shuffle(of_class)
+    return of_class
+
+
+def _split(
+    truth: NDArray[Any],
+    positive: IntArray,
+    unlabeled: int,
+    valid: BoolArray | None,
+    rng: np.random.Generator,
+) -> Split:
+    """Unlabeled pixels from the whole scene; tested are all labelled pixels but the positives."""
     seen = np.arange(truth.size) if valid is None else np.flatnonzero(valid)
-    chosen = np.zeros(seen.size, dtype=np.int64)
-    chosen[:unlabeled] = 1
-    np.random.RandomState(seed).shuffle(chosen)
-    positive = np.sort(of_class[:positives])
+    drawn = np.sort(rng.choice(seen, size=min(unlabeled, seen.size), replace=False))
     test = truth != 0
     test.flat[positive] = False
-    return Split(Labels(positive, seen[np.flatnonzero(chosen)]), test)
+    return Split(Labels(positive, drawn), test)
 
 
 def _from_mask(array: NDArray[Any]) -> BoolArray:

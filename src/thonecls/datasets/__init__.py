@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+from thonecls.datasets.catalogue import DATASETS, Spec
 from thonecls.datasets.dataset import Dataset
-from thonecls.datasets.houston import houston_crop
-from thonecls.datasets.indian_pines import indian_pines
-from thonecls.datasets.potsdam import enmap_potsdam
+from thonecls.datasets.downloading import download
+from thonecls.datasets.loading import (
+    data_root,
+    enmap_potsdam,
+    houston_crop,
+    indian_pines,
+    is_present,
+    load_dataset,
+)
 from thonecls.datasets.synthetic import synthetic
 
-__all__ = ["Dataset", "enmap_potsdam", "houston_crop", "indian_pines", "synthetic"]
+__all__ = [
+    "DATASETS",
+    "Dataset",
+    "Spec",
+    "data_root",
+    "download",
+    "enmap_potsdam",
+    "houston_crop",
+    "indian_pines",
+    "is_present",
+    "load_dataset",
+    "synthetic",
+]

@@ -89,7 +89,7 @@ def train(
     if method == "vpu":
         return _train_vpu(scene, labels, config, generator, on_epoch, on_step)
     if method in GAMES:
-        return _play_pan(method, scene, labels, config, generator, on_step)
+        return _play_pan(method, scene, labels, config, generator, on_epoch, on_step)
     return fit(
         scene,
         labels,
@@ -167,6 +167,7 @@ def _play_pan(
     labels: Labels | ArrayLike,
     config: TrainConfig,
     generator: torch.Generator,
+    on_epoch: OnEpoch | None,
     on_step: OnStep | None,
 ) -> Model:
     """PAN: a discriminator D of positive from unlabeled, and the classifier C that it teaches.
@@ -218,12 +219,13 @@ def _play_pan(
             mover.optimizer.step()
             total += loss.item()
             seconds += time.perf_counter() - began
-            if on_step is not None:
-                figures = Figures(total / step, *itertools.repeat(0.0, len(Figures._fields) - 1))
-                progress = Progress(
-                    epoch + 1, config.epochs, step, len(batches), figures, ground.pixels, snapshot
-                )
-                if on_step(progress):
-                    return snapshot()
+            figures = Figures(total / step, *itertools.repeat(0.0, len(Figures._fields) - 1))
+            progress = Progress(
+                epoch + 1, config.epochs, step, len(batches), figures, ground.pixels, snapshot
+            )
+            if on_step is not None and on_step(progress):
+                return snapshot()
         history.append(total / len(batches))
+        if on_epoch is not None:
+            on_epoch(progress)
     return snapshot()

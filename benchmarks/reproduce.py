@@ -1,0 +1,175 @@
+"""The paper's experiments, as far as a machine of two cores gets in hours: docs/results.md.
+
+    python benchmarks/reproduce.py [PART ...] [--jobs 2] [--data-root DATA] [--render-only]
+
+Runs what has no record yet, part by part, and puts the tables into docs/results.md. Killed, the
+same command goes on; several may run at once. Datasets that are not there are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import cyclopts
+from rich.console import Console
+
+from render import HALF, insert
+from thonecls.benchmark import STUDIES, Cell, Results, Study, cells_of, read_results, run_cells
+from thonecls.benchmark.figures import draw_study_curves
+from thonecls.benchmark.studies import METHODS, MORE_METHODS
+from thonecls.benchmark.tables import as_markdown, build_table
+from thonecls.datasets import data_root as resolve_root
+from thonecls.datasets import is_present
+from thonecls.methods.catalogue import METHODS as CATALOGUE
+
+RUNS = Path("runs/benchmark")
+PAGE = Path("docs/results.md")
+FIGURES = Path("docs/figures")
+T_HONECLS: dict[str, dict[str, Any]] = {"T-HOneCls": {}}
+# At a tenth of the schedule OC gets a tenth of its epochs of cross-entropy, too.
+SHORT = {
+    label: {**change, "warmup": 2} if change["method"] == "oc" else change
+    for label, change in (METHODS | MORE_METHODS).items()
+}
+# FAST without its stopping rule, so that all that is compared gets the same number of steps.
+SAME_LENGTH = {"preset": "fast", "epochs": 30, "settle": 0.0}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A table of docs/results.md: a study, for how many seeds, and by what it differs."""
+
+    study: Study
+    seeds: int = 1
+    change: dict[str, Any] = field(default_factory=dict)
+    name: str = ""  # of the study in the paper, if it is one
+
+
+def _on(study: str, *places: tuple[str, int], **change: Any) -> Part:
+    """A study of the paper on other places, one seed."""
+    return Part(replace(STUDIES[study], places=places), change=change, name=study)
+
+
+IP = (("indian-pines", 2), ("indian-pines", 11))
+ELSEWHERE = (("houston-crop", 5), ("enmap-potsdam", 4))
+SPECTRAL = {name: {"method": name} for name, method in CATALOGUE.items() if not method.network}
+LABELS = replace(
+    STUDIES["labels"],
+    columns={
+        label.replace("4000", "2000"): {**change, "positives": min(change["positives"], 2000)}
+        for label, change in STUDIES["labels"].columns.items()
+    },
+)
+
+PARTS: dict[str, Part] = {
+    "t-honecls-paper": Part(
+        Study("T-HOneCls with the paper's schedule", IP, T_HONECLS), 3, name="table-ip-pu"
+    ),
+    "methods-paper": Part(
+        Study("Every network method, the paper's schedule", IP[:1], METHODS | MORE_METHODS),
+        name="table-ip-pu",
+    ),
+    "t-honecls-fast": Part(
+        Study(
+            "T-HOneCls with FAST, three protocols",
+            IP,
+            {p: {"protocol": p} for p in ("paper", "resampled", "spatial")},
+        ),
+        5,
+        {"preset": "fast"},
+    ),
+    "elsewhere": Part(
+        Study("T-HOneCls with FAST on other scenes", ELSEWHERE, T_HONECLS), 3, {"preset": "fast"}
+    ),
+    "methods-fast": Part(
+        Study("Every network method at FAST's length", IP[1:], SHORT),
+        change=SAME_LENGTH,
+    ),
+    "spectra": Part(Study("Methods on single spectra", IP, SPECTRAL)),
+    "order": _on("order", IP[0], **SAME_LENGTH),
+    "kl-teacher": _on("kl-teacher", IP[0], **SAME_LENGTH),
+    "beta": _on("beta", IP[0], **SAME_LENGTH),
+    "labels": Part(replace(LABELS, places=IP[1:]), change=SAME_LENGTH, name="labels"),
+    "pavia": Part(
+        replace(STUDIES["table-ip-pu"], places=(("pavia-university", 2), ("pavia-university", 8))),
+        name="table-ip-pu",
+    ),
+    **{
+        f"windows-{dataset}-{target}": Part(
+            Study(
+                "FAST on the whole scene, and on windows of half of it",
+                ((dataset, target),),
+                {"whole scene": {}, "windows": {"budget": budget}},
+            ),
+            3,
+            {"preset": "fast"},
+        )
+        for (dataset, target), budget in HALF.items()
+    },
+}
+
+
+def present(part: Part, root: Path) -> Part | None:
+    """The part on the datasets that are there."""
+    places = tuple(place for place in part.study.places if is_present(place[0], root))
+    return replace(part, study=replace(part.study, places=places)) if places else None
+
+
+def cells(part: Part) -> list[Cell]:
+    """All cells of a part."""
+    return cells_of(part.study, seeds=range(part.seeds), change=part.change)
+
+
+def render(name: str, part: Part, results: Results) -> Iterator[Path]:
+    """The part's table and figure; the files that changed."""
+    if not any(results.find(cell) for cell in cells(part)):
+        return
+    options: dict[str, Any] = {"seeds": range(part.seeds), "change": part.change}
+    table = build_table(part.name or name, part.study, results, **options)
+    insert(PAGE, name, as_markdown(table, heading=False))
+    yield PAGE
+    figure = FIGURES / f"{name}.png"
+    if part.study.curves and draw_study_curves(
+        part.name or name, part.study, results, figure, **options
+    ):
+        yield figure
+
+
+def main(
+    *names: Annotated[str, cyclopts.Parameter(help="Parts to run; all without it.")],
+    jobs: int = 2,
+    data_root: Path | None = None,
+    render_only: bool = False,
+) -> None:
+    """Run what is missing, then write the tables."""
+    root = resolve_root(data_root)
+    console = Console()
+    unknown = set(names) - PARTS.keys()
+    if unknown:
+        raise SystemExit(f"no part is called {unknown.pop()}: {', '.join(PARTS)}")
+    chosen = {
+        name: part for name in names or PARTS if (part := present(PARTS[name], root)) is not None
+    }
+    if not render_only:
+        wanted = list(dict.fromkeys(cell for part in chosen.values() for cell in cells(part)))
+
+        def on_record(cell: Cell, facts: dict[str, Any]) -> None:
+            ended = f"F1 {facts['scores']['f1']:.2f}" if "scores" in facts else facts["error"]
+            console.print(f"{cell}: {ended}, {facts['seconds']:.0f} s", highlight=False)
+
+        run_cells(wanted, RUNS, root=root, jobs=jobs, threads=1, on_record=on_record)
+    results = read_results(RUNS)
+    for message in results.damaged:
+        console.print(message)
+    for name, part in chosen.items():
+        done = sum(results.find(cell) is not None for cell in cells(part))
+        console.print(f"{name}: {done} of {len(cells(part))} cells")
+        for path in render(name, part, results):
+            console.print(f"  {path}")
+
+
+if __name__ == "__main__":
+    cyclopts.run(main)

@@ -1,0 +1,122 @@
+"""What is to be run: cells, one training each."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import Any, Literal, get_args
+
+from thonecls.benchmark.paper import PAPER_SETTINGS, Setting
+from thonecls.errors import ConfigError
+from thonecls.methods import METHODS, deep
+from thonecls.splits import PROTOCOLS
+from thonecls.train import PRESETS, TrainConfig
+
+Preset = Literal["paper", "fast"]
+Protocol = Literal["paper", "resampled", "spatial"]
+PriorName = Literal["paper", "true", "km1", "km2", "bbe"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training and its scores; everything that its result depends on.
+
+    prior: for the methods that need one: a number, "true", "paper" (the estimate that the paper
+    used) or an estimator; settings: changes to the preset, as sorted (name, value) pairs.
+    """
+
+    dataset: str
+    target: int
+    method: str = "t-honecls"
+    preset: Preset = "paper"
+    protocol: Protocol = "paper"
+    seed: int = 0
+    positives: int = 100
+    prior: float | PriorName | None = None
+    settings: tuple[tuple[str, Setting], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ConfigError(f"there is no method {self.method!r}: `thonecls methods` lists them")
+        if self.preset not in PRESETS:
+            raise ConfigError(f"'preset' is {' or '.join(PRESETS)}. Got {self.preset!r} instead")
+        if self.protocol not in PROTOCOLS:
+            raise ConfigError(
+                f"'protocol' is one of {', '.join(PROTOCOLS)}. Got {self.protocol!r} instead"
+            )
+        if isinstance(self.prior, str) and self.prior not in get_args(PriorName):
+            known = ", ".join(get_args(PriorName))
+            raise ConfigError(f"'prior' is a number or one of {known}. Got {self.prior!r} instead")
+        if METHODS[self.method].needs_prior and self.prior is None:
+            raise ConfigError(
+                f"{self.method} needs the class prior: say prior='paper', 'true', an estimator or "
+                "a number"
+            )
+        unknown = {name for name, _ in self.settings} - {f.name for f in fields(TrainConfig)}
+        if unknown:
+            raise ConfigError(f"there is no setting {unknown.pop()!r}")
+
+    @property
+    def id(self) -> str:
+        """A short name that no other cell has; a field left at its default has no part in it."""
+        return hashlib.sha256(json.dumps(self.as_dict(), sort_keys=True).encode()).hexdigest()[:16]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields that differ from their defaults, ready for JSON."""
+        kept = {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if f.default is MISSING or getattr(self, f.name) != f.default
+        }
+        return {**kept, "settings": dict(self.settings)} if self.settings else kept
+
+    def __str__(self) -> str:
+        changes = [f"{name}={value}" for name, value in self.settings]
+        if self.prior is not None:
+            changes.append(f"prior={self.prior}")
+        if self.positives != Cell.positives:
+            changes.append(f"positives={self.positives}")
+        words = [self.dataset, str(self.target), self.method, self.preset]
+        if self.protocol != Cell.protocol:
+            words.append(self.protocol)
+        return " ".join([*words, *changes, f"seed {self.seed}"])
+
+
+def cell_of(content: dict[str, Any]) -> Cell:
+    """A cell from what `Cell.as_dict` gave."""
+    settings = tuple(sorted(content.get("settings", {}).items()))
+    return Cell(**{**content, "settings": settings})
+
+
+def config_of(cell: Cell, prior: float | None = None) -> TrainConfig:
+    """The settings of a cell's training; of a method without a network, those that labels need."""
+    base = PRESETS[cell.preset]
+    if cell.preset == "paper":
+        own = {
+            **PAPER_SETTINGS.get(cell.dataset, {}),
+            **PAPER_SETTINGS.get((cell.dataset, cell.target), {}),
+        }
+        base = replace(base, **own)  # type: ignore[arg-type]  # checked by TrainConfig
+    change = dict(cell.settings)
+    if not METHODS[cell.method].network:
+        return replace(base, **change)  # type: ignore[arg-type]
+    return deep.settings(cell.method, base, prior=prior, **change)
+
+
+def changed(cell: Cell, change: dict[str, Any]) -> Cell:
+    """The cell with other fields, or with more settings, by their names.
+
+    A setting that the cell has already, with another value, is refused.
+
+    >>> str(changed(Cell("indian-pines", 2), {"method": "taylor", "order": 5}))
+    'indian-pines 2 taylor paper order=5 seed 0'
+    """
+    names = {f.name for f in fields(Cell)}
+    own = {name: value for name, value in change.items() if name in names}
+    settings = {name: value for name, value in change.items() if name not in names}
+    known = dict(cell.settings)
+    clash = {name for name, value in settings.items() if known.get(name, value) != value}
+    if clash:
+        raise ConfigError(f"{cell} sets '{clash.pop()}' itself: leave that option out")
+    return replace(cell, settings=tuple(sorted({**known, **settings}.items())), **own)

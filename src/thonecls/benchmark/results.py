@@ -1,0 +1,131 @@
+"""The results file: one JSON object a line, only ever appended to, by any number of runners."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from thonecls.benchmark.plan import Cell, cell_of
+from thonecls.errors import ThoneclsError
+
+NAME = "results.jsonl"
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What came of a cell; facts: the whole line, with scores, curves, settings and the machine.
+
+    A cell that failed has no scores, and `facts["error"]` says why.
+    """
+
+    cell: Cell
+    facts: dict[str, Any]
+
+    @property
+    def done(self) -> bool:
+        return "scores" in self.facts
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """All records by the id of their cell, and what is wrong with the lines that hold none."""
+
+    records: dict[str, Record]
+    damaged: list[str]
+
+    def find(self, cell: Cell) -> Record | None:
+        """The record of a cell that is done."""
+        record = self.records.get(cell.id)
+        return record if record is not None and record.done else None
+
+
+def read_results(folder: Path) -> Results:
+    """Every record in a folder; of several for one cell the last that is done counts.
+
+    A line that is not a record is reported in `damaged`, and the rest is read.
+    """
+    path = folder / NAME
+    records: dict[str, Record] = {}
+    damaged: list[str] = []
+    lines = path.read_bytes().split(b"\n") if path.exists() else []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            record = _record(line)
+        except (ValueError, TypeError, KeyError, AttributeError, ThoneclsError) as error:
+            damaged.append(f"{path}, line {number} is not a record ({error}): left out")
+            continue
+        before = records.get(record.cell.id)
+        if record.done or before is None or not before.done:
+            records[record.cell.id] = record
+    return Results(records, damaged)
+
+
+def _record(line: bytes) -> Record:
+    facts = json.loads(line)
+    if not isinstance(facts, dict) or not ("error" in facts or "scores" in facts):
+        raise ValueError("neither scores nor an error")
+    if "scores" in facts and not isinstance(facts["scores"].get("f1"), float):
+        raise ValueError("no F1 among its scores")
+    return Record(cell_of(facts["cell"]), facts)
+
+
+class Ledger:
+    """Which cells have a record, kept up with what other runners append."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.size = -1
+        self.results = Results({}, [])
+
+    def has(self, cell: Cell, *, failed: bool) -> bool:
+        """Whether the cell is done or, with `failed`, was tried."""
+        path = self.folder / NAME
+        size = path.stat().st_size if path.exists() else 0
+        if size != self.size:
+            self.size, self.results = size, read_results(self.folder)
+        record = self.results.records.get(cell.id)
+        return record is not None and (record.done or failed)
+
+
+def append_record(folder: Path, facts: dict[str, Any]) -> None:
+    """Add one line: whole, on disk, and never into a line that another runner left half-written."""
+    line = json.dumps(facts, allow_nan=True).encode() + b"\n"
+    path = folder / NAME
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_suffix(".lock")), path.open("ab+") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                line = b"\n" + line  # a runner was killed while it wrote
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def claimed(folder: Path, cell: Cell) -> Iterator[bool]:
+    """Whether this process may run the cell; while it does, no other runner may.
+
+    The claim ends with the process, however that ends.
+    """
+    place = folder / "work"
+    place.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(place / f"{cell.id}.lock")
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        lock.release()

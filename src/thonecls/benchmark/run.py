@@ -1,0 +1,297 @@
+"""Running cells: one after another, in several processes, or on a Dask cluster."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+import multiprocessing
+import os
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from thonecls.benchmark.machine import forget_peak, machine_facts, peak_memory, versions
+from thonecls.benchmark.paper import PAPER_PRIORS
+from thonecls.benchmark.plan import Cell, config_of
+from thonecls.benchmark.results import Ledger, append_record, claimed
+from thonecls.datasets import Dataset, load_dataset
+from thonecls.errors import ConfigError, FileError, TrainingError
+from thonecls.files import write_atomically, writing_array
+from thonecls.methods import METHODS, deep, resolve_prior
+from thonecls.metrics import evaluate, evaluate_pu, find_degenerate
+from thonecls.splits import PROTOCOLS, Split, fixed_split
+from thonecls.train import Progress, TrainConfig
+
+OnRecord = Callable[[Cell, dict[str, Any]], None]
+NODATA = 255  # in stored maps: uint8, the probability times 254
+
+
+def run_cells(
+    cells: Iterable[Cell],
+    folder: Path,
+    *,
+    root: Path,
+    jobs: int = 1,
+    dask: str | None = None,
+    threads: int | None = None,
+    retry: bool = False,
+    on_start: Callable[[Cell], None] | None = None,
+    on_record: OnRecord | None = None,
+) -> None:
+    """Run every cell that has no record in the folder yet, and record it there.
+
+    jobs: processes on this machine; dask: the address of a scheduler to run on instead; threads:
+    CPU threads of each cell, by default `threads_for`. Cells that another
+    runner works on are left to it; those that failed before are run again only with `retry`.
+    """
+    threads = threads or threads_for(jobs, dask)
+    results = Ledger(folder)
+    with _workers(jobs, dask) as (pool, room):
+        running: dict[Future[dict[str, Any]], tuple[Cell, ExitStack]] = {}
+        for cell in cells:
+            claim = ExitStack()
+            if not claim.enter_context(claimed(folder, cell)) or results.has(
+                cell, failed=not retry
+            ):
+                claim.close()
+                continue
+            if on_start is not None:
+                on_start(cell)
+            running[pool.submit(run_cell, cell, root, folder, threads)] = cell, claim
+            while len(running) >= room():
+                _collect(running, folder, on_record)
+        while running:
+            _collect(running, folder, on_record)
+
+
+def _collect(
+    running: dict[Future[dict[str, Any]], tuple[Cell, ExitStack]],
+    folder: Path,
+    on_record: OnRecord | None,
+) -> None:
+    """Wait for a cell to end; record it, then give up its claim."""
+    done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+    for future in done:
+        cell, claim = running.pop(future)
+        with claim:
+            try:
+                facts = future.result()
+            except BrokenProcessPool as error:
+                raise TrainingError(
+                    "a worker process died, perhaps for want of memory: repeat the command with "
+                    "fewer --jobs; what is finished is kept"
+                ) from error
+            append_record(folder, facts)
+            if "scores" in facts:
+                for path in _kept(folder, cell):
+                    path.unlink(missing_ok=True)
+        if on_record is not None:
+            on_record(cell, facts)
+
+
+def threads_for(jobs: int, dask: str | None = None) -> int:
+    """CPU threads for each cell: the cores shared among the jobs; one on a cluster's worker."""
+    return 1 if dask is not None else max(1, (os.cpu_count() or 1) // jobs)
+
+
+class _Here(Executor):
+    """Runs a call at once, in this process."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+@contextmanager
+def _workers(jobs: int, dask: str | None) -> Iterator[tuple[Executor, Callable[[], int]]]:
+    """Something that runs calls, and how many at a time it has room for."""
+    if dask is not None:
+        client = _connect(dask)
+        with client, client.get_executor(pure=False) as pool:
+            yield pool, lambda: max(1, sum(client.ncores().values()))
+    elif jobs == 1:
+        yield _Here(), lambda: 1
+    else:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(
+            jobs, mp_context=context, initializer=_end_with_parent, max_tasks_per_child=1
+        ) as pool:
+            yield pool, lambda: jobs
+
+
+def _connect(address: str) -> Any:
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ConfigError(
+            "a cluster needs the package 'distributed': pip install 'thonecls[cluster]'"
+        ) from error
+    try:
+        return Client(address, timeout="10s")
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"no Dask scheduler answers at {address} ({error}): start one with `dask scheduler`, "
+            "workers with `dask worker ADDRESS --nthreads 1`, and give the address that it prints"
+        ) from error
+
+
+def _end_with_parent() -> None:
+    """A killed runner must not leave workers behind that go on with a cell nobody claims."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def run_cell(cell: Cell, root: Path, folder: Path, threads: int) -> dict[str, Any]:
+    """Train, map and score one cell; the facts that are recorded of it, its error included."""
+    began = time.perf_counter()
+    forget_peak()
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    facts: dict[str, Any] = {"cell": cell.as_dict()}
+    try:
+        facts |= _measure(cell, load_dataset(cell.dataset, root), folder)
+    except Exception as error:  # whatever it is belongs in the record, and the rest goes on
+        facts |= {"error": f"{type(error).__name__}: {error}"}
+    finally:
+        facts |= {"machine": machine_facts(), "versions": versions()}
+        torch.set_num_threads(before)
+    return facts | {
+        "seconds": round(time.perf_counter() - began, 1),
+        "peak_memory": peak_memory(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def split_of(cell: Cell, data: Dataset, unlabeled: int) -> Split:
+    """The labels and tests of a cell."""
+    valid = data.scene.valid
+    if cell.protocol == "paper" and data.train is not None and data.test is not None:
+        return fixed_split(data.train, data.test, cell.target, unlabeled=unlabeled, valid=valid)
+    seed = {} if cell.protocol == "paper" else {"seed": cell.seed}
+    return PROTOCOLS[cell.protocol](
+        data.truth,
+        cell.target,
+        positives=cell.positives,
+        unlabeled=unlabeled,
+        valid=valid,
+        **seed,
+    )
+
+
+def _measure(cell: Cell, data: Dataset, folder: Path) -> dict[str, Any]:
+    split = split_of(cell, data, config_of(cell).unlabeled)
+    prior = _prior(cell, data, split)
+    config = config_of(cell, prior)
+    of_class = data.truth == cell.target
+    began = time.perf_counter()
+    if METHODS[cell.method].network:
+        probability, training = _train(cell, config, data, split, folder)
+    else:
+        options = {"prior": prior} if METHODS[cell.method].needs_prior else {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a map that says nothing is named in the record
+            probability = METHODS[cell.method](data.scene, split.labels, cell.seed, **options)
+        training = {"training_seconds": round(time.perf_counter() - began, 3)}
+    unlabeled = probability.flat[split.labels.unlabeled]
+    pu = evaluate_pu(probability[split.test & of_class], unlabeled)
+    warning = find_degenerate(probability, split.labels.positive)
+    _store_map(folder / "maps" / f"{cell.id}.npy", probability)
+    return {
+        "scores": asdict(evaluate(probability, of_class, split.test)),
+        "pu": asdict(pu),
+        **({"prior": prior} if prior is not None else {}),
+        **({"warning": warning} if warning else {}),
+        "config": asdict(config),
+        "pixels": int(of_class.size),
+        **training,
+    }
+
+
+def _prior(cell: Cell, data: Dataset, split: Split) -> float | None:
+    """The class prior as a number, for the methods that need it."""
+    if not METHODS[cell.method].needs_prior:
+        return None
+    if cell.prior == "true":
+        return float((data.truth == cell.target).sum() / data.scene.valid.sum())
+    if cell.prior == "paper":
+        known = PAPER_PRIORS.get(cell.dataset, {}).get(cell.target)
+        if known is None:
+            raise ConfigError(
+                f"the paper has no prior of {cell.dataset} {cell.target}: take 'km2', as it did"
+            )
+        return known
+    return resolve_prior(cell.prior, data.scene, split.labels, cell.seed)
+
+
+def _train(
+    cell: Cell, config: TrainConfig, data: Dataset, split: Split, folder: Path
+) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    """The score map of a network, and how its training went, F1 by epoch included."""
+    checkpoint, kept = _kept(folder, cell)
+    f1: list[float] = json.loads(kept.read_text()) if kept.exists() else []
+    of_class = data.truth == cell.target
+
+    def on_epoch(progress: Progress) -> None:
+        probability = progress.snapshot().score(data.scene, device=config.device)
+        # A checkpoint may lie before the last figure kept: that epoch comes a second time.
+        f1[progress.epoch - 1 :] = [round(evaluate(probability, of_class, split.test).f1, 3)]
+        write_atomically(kept, json.dumps(f1).encode(), sync=False)
+
+    model = deep.train(
+        cell.method,
+        data.scene,
+        split.labels,
+        config=config,
+        generator=torch.Generator().manual_seed(cell.seed),
+        on_epoch=on_epoch,
+        checkpoint=checkpoint,
+        resume=True,
+    )
+    probability = model.score(data.scene, device=config.device)
+    history = {
+        name: [float(f"{value:.6g}") for value in values]
+        for name, values in model.training["history"].items()
+    }
+    return probability, {
+        "training_seconds": model.training["seconds"],
+        "curves": {**history, "f1": f1},
+    }
+
+
+def _kept(folder: Path, cell: Cell) -> tuple[Path, Path]:
+    """Where an unfinished cell keeps its training and its F1 by epoch."""
+    return folder / "work" / f"{cell.id}.checkpoint", folder / "work" / f"{cell.id}.curve"
+
+
+def _store_map(path: Path, probability: NDArray[np.float32]) -> None:
+    with writing_array(path, np.uint8, probability.shape) as stored:
+        stored[:] = np.where(np.isfinite(probability), np.rint(probability * 254), NODATA)
+
+
+def load_map(folder: Path, cell: Cell) -> NDArray[np.float32]:
+    """The probabilities that a cell's record left, to 1/254; NaN on nodata."""
+    path = folder / "maps" / f"{cell.id}.npy"
+    if not path.exists():
+        raise FileError(f"there is no map of {cell} in {path.parent}: run the cell again")
+    stored = np.load(path)
+    return np.where(stored == NODATA, np.nan, stored / np.float32(254)).astype(np.float32)

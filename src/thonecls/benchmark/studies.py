@@ -1,0 +1,157 @@
+"""The paper's tables and figures as studies: which classes, and what is compared on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from thonecls.benchmark.plan import Cell, changed
+from thonecls.errors import ConfigError
+
+Place = tuple[str, int]  # a dataset's name and the number of one of its classes
+
+
+@dataclass(frozen=True)
+class Study:
+    """A table or figure of the paper.
+
+    columns: what is compared: a label, and by what the cell differs; metrics: what a table shows;
+    curves: what is drawn by epoch; maps: whether distribution maps are drawn.
+    """
+
+    title: str
+    places: tuple[Place, ...]
+    columns: dict[str, dict[str, Any]]
+    metrics: tuple[str, ...] = ("f1",)
+    curves: tuple[str, ...] = ()
+    maps: bool = False
+
+    def cell(self, place: Place, label: str) -> Cell:
+        """The cell of a place and a column, for seed 0."""
+        return changed(Cell(*place), self.columns[label])
+
+
+def _places(dataset: str, *targets: int) -> tuple[Place, ...]:
+    return tuple((dataset, target) for target in targets)
+
+
+HONGHU = _places("honghu", 4, 6, 7, 9, 10)
+HANCHUAN = _places("hanchuan", 1, 2, 3, 6, 14, 16)
+LONGKOU = _places("longkou", 1, 3, 4, 6)
+IP_PU = (*_places("indian-pines", 2, 11), *_places("pavia-university", 2, 8))
+
+METHODS: dict[str, dict[str, Any]] = {
+    "nnPU": {"method": "nnpu", "prior": "paper"},
+    "OC": {"method": "oc", "prior": "paper"},
+    "MSE": {"method": "mse"},
+    "GCE": {"method": "gce"},
+    "SCE": {"method": "sce"},
+    "TCE": {"method": "tce"},
+    "PAN, as run": {"method": "pan-as-run"},
+    "variational": {"method": "variational"},
+    "T-HOneCls": {"method": "t-honecls"},
+}
+# What the paper's tables leave out: methods in their own authors' form, and true priors.
+MORE_METHODS: dict[str, dict[str, Any]] = {
+    "supervised": {"method": "bce"},
+    "Taylor": {"method": "taylor"},
+    "vPU": {"method": "vpu"},
+    "PAN": {"method": "pan"},
+    "uPU": {"method": "upu", "prior": "paper"},
+    "nnPU, true prior": {"method": "nnpu", "prior": "true"},
+    "OC, true prior": {"method": "oc", "prior": "true"},
+}
+ORDERS = {f"order {order}": {"order": order} for order in range(1, 6)}
+TEACHERS: dict[str, dict[str, Any]] = {
+    "taylor": {"method": "taylor"},
+    "taylor+ema": {"method": "taylor", "ema": True},
+    "taylor+ema+l2": {"consistency": "l2"},
+    "taylor+ema+kl": {},
+}
+VARIATIONAL = {"loss": "variational"}  # in the whole of T-HOneCls
+
+STUDIES: dict[str, Study] = {
+    "table-honghu": Study("F1 on HongHu", HONGHU, METHODS),
+    "table-hanchuan": Study("F1 on HanChuan", HANCHUAN, METHODS),
+    "table-longkou": Study("F1 on LongKou", LONGKOU, METHODS),
+    "table-ip-pu": Study("F1 on Indian Pines and Pavia University", IP_PU, METHODS),
+    "methods": Study(
+        "F1 of every method on a network", _places("indian-pines", 2), METHODS | MORE_METHODS
+    ),
+    "precision-recall": Study(
+        "Precision and recall",
+        (*HONGHU, *HANCHUAN, *LONGKOU),
+        METHODS,
+        metrics=("precision", "recall"),
+    ),
+    "order": Study(
+        "Order of the Taylor expansion",
+        (("honghu", 4), ("honghu", 6), ("honghu", 9)),
+        {**ORDERS, "variational": VARIATIONAL},
+        curves=("f1",),
+    ),
+    "kl-teacher": Study(
+        "Parts of the KL-teacher",
+        (("honghu", 4), ("longkou", 4), ("hanchuan", 2)),
+        {
+            "variational+ema+kl": VARIATIONAL,
+            **{
+                f"{name}, order {order}": {**change, "order": order}
+                for order in (2, 5)
+                for name, change in TEACHERS.items()
+            },
+        },
+        curves=("f1",),
+    ),
+    "beta": Study(
+        "Weight of the consistency with the teacher",
+        (("honghu", 4),),
+        {
+            "beta=0": {"method": "taylor"},
+            **{f"beta={beta}": {"beta": beta} for beta in (0.2, 0.4, 0.5, 0.6, 0.8, 1.0)},
+        },
+    ),
+    "prior": Study(
+        "Estimated against true class prior",
+        (("honghu", 6), ("honghu", 10), ("hanchuan", 2), ("hanchuan", 3), ("hanchuan", 6)),
+        {
+            "oc true prior": {"method": "oc", "prior": "true"},
+            "oc estimated prior": {"method": "oc", "prior": "paper"},
+            "t-honecls": {},
+        },
+    ),
+    "labels": Study(
+        "Number of labelled positives",
+        (("honghu", 4), ("honghu", 6), ("honghu", 9)),
+        {
+            f"{name}, {positives} positives": {"positives": positives, **change}
+            for name, change in (("variational", VARIATIONAL), ("Taylor", {}))
+            for positives in (40, 100, 400, 4000)
+        },
+        curves=("positive", "loss", "f1"),
+    ),
+    "maps": Study("Distribution maps", (*HONGHU, *HANCHUAN, *LONGKOU), METHODS, maps=True),
+}
+
+
+def cells_of(
+    study: Study,
+    *,
+    seeds: Sequence[int] = range(5),
+    change: dict[str, Any] | None = None,
+) -> list[Cell]:
+    """Every cell of a study, seed by seed; change: other fields or settings for all of them."""
+    return [
+        replace(changed(study.cell(place, label), change or {}), seed=seed)
+        for seed in seeds
+        for place in study.places
+        for label in study.columns
+    ]
+
+
+def find_study(name: str) -> Study:
+    """A study by its name."""
+    if name not in STUDIES:
+        raise ConfigError(f"there is no study {name!r}: take one of {', '.join(STUDIES)}")
+    return STUDIES[name]

@@ -1,0 +1,37 @@
+"""The command `thonecls`."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import sys
+from typing import NoReturn
+
+from cyclopts import CycloptsError
+from rich.markup import escape
+
+from thonecls.cli import benchmark, catalogues, scenes  # noqa: F401  # they add their commands
+from thonecls.cli.app import INTERRUPTED, app, errors
+from thonecls.errors import ThoneclsError
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; exits 0, 2 on an error that the user can mend, 130 after Ctrl-C."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        app(arguments, exit_on_error=False, print_error=False)
+    except (ThoneclsError, CycloptsError) as error:
+        _fail(str(error), arguments)
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        _fail(f"{error.strerror or error}{where}: check the path and the space left", arguments)
+    except KeyboardInterrupt:
+        errors.print("stopped")
+        sys.exit(INTERRUPTED)
+
+
+def _fail(message: str, arguments: list[str]) -> NoReturn:
+    if "--json" in arguments:
+        print(jsonlib.dumps({"error": message}))
+    else:
+        errors.print(f"[bold red]error:[/bold red] {escape(message)}", soft_wrap=True)
+    sys.exit(2)

@@ -1,0 +1,321 @@
+"""Plans, records and runners of the benchmark."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from thonecls.benchmark import STUDIES, Cell, cells_of, read_results, run_cells
+from thonecls.benchmark.estimate import estimate
+from thonecls.benchmark.paper import in_ablation, in_tables
+from thonecls.benchmark.plan import cell_of, changed, config_of
+from thonecls.benchmark.results import NAME, Results, append_record, claimed
+from thonecls.benchmark.run import load_map, run_cell
+from thonecls.datasets import DATASETS
+from thonecls.errors import ConfigError
+from thonecls.methods import METHODS
+
+TINY = {"width": 0.125, "epochs": 2, "batches": 2, "unlabeled": 300}
+BASE = changed(Cell("indian-pines", 2, preset="fast"), TINY)
+ROOT = Path("nowhere")
+
+
+def facts(cell: Cell, f1: float = 50.0) -> dict[str, Any]:
+    return {"cell": cell.as_dict(), "scores": {"f1": f1}}
+
+
+# Plans
+
+
+def test_a_cell_goes_to_json_and_back() -> None:
+    cell = Cell("honghu", 4, "oc", "fast", "spatial", 3, 40, "true", (("order", 5),))
+    assert cell_of(json.loads(json.dumps(cell.as_dict()))) == cell
+    assert cell_of(json.loads(json.dumps(BASE.as_dict()))).id == BASE.id
+
+
+def test_ids_tell_cells_apart_and_stay_what_they_are() -> None:
+    cells = [c for study in STUDIES.values() for c in cells_of(study, seeds=[0, 1])]
+    assert len({cell.id for cell in cells}) == len(set(cells))
+    # Finished work would be run again if this changed.
+    assert Cell("indian-pines", 2).id == "f128893ef890268f"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"method": "nonsense"}, "thonecls methods"),
+        ({"method": "nnpu"}, "needs the class prior"),
+        ({"protocol": "random"}, "one of paper, resampled, spatial"),
+        ({"method": "nnpu", "prior": "guess"}, "a number or one of"),
+        ({"depth": 3}, "no setting 'depth'"),
+    ],
+)
+def test_impossible_cells_are_refused(change: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        changed(Cell("indian-pines", 2), change)
+
+
+def test_an_option_cannot_silently_lose_to_what_the_study_varies() -> None:
+    with pytest.raises(ConfigError, match="'order' itself"):
+        cells_of(STUDIES["order"], seeds=[0], change={"order": 3})
+
+
+@pytest.mark.parametrize(
+    ("dataset", "target", "epochs", "rate", "beta"),
+    [
+        ("indian-pines", 2, 300, 1e-4, 0.5),
+        ("honghu", 4, 150, 1e-4, 0.5),
+        ("hanchuan", 2, 170, 2e-4, 0.2),
+        ("pavia-university", 2, 100, 1e-4, 0.5),
+        ("pavia-university", 8, 300, 1e-4, 0.5),
+    ],
+)
+def test_each_dataset_has_the_papers_schedule(
+    dataset: str, target: int, epochs: int, rate: float, beta: float
+) -> None:
+    config = config_of(Cell(dataset, target))
+    assert (config.epochs, config.rate, config.beta) == (epochs, rate, beta)
+    assert config_of(Cell(dataset, target, "bce")).beta == 0
+
+
+def test_studies_name_real_places_and_every_figure_of_the_paper_has_one() -> None:
+    for name, study in STUDIES.items():
+        for dataset, target in study.places:
+            assert target in DATASETS[dataset].classes
+        for cell in cells_of(study, seeds=[0]):
+            config_of(cell, prior=0.5 if METHODS[cell.method].needs_prior else None)
+        if name in ("kl-teacher", "beta", "prior"):
+            for place in study.places:
+                class_name = DATASETS[place[0]].classes[place[1]]
+                for label in study.columns:
+                    if (name, label) != ("prior", "t-honecls"):
+                        assert in_ablation(name, place[0], class_name, label) is not None
+
+
+def test_the_paper_stands_beside_ours() -> None:
+    assert in_tables("indian-pines", 2, "t-honecls", "f1") == (93.40, 0.50)
+    assert in_tables("indian-pines", 2, "variational", "f1") == (8.44, 1.72)
+    assert in_tables("indian-pines", 2, "vpu", "f1") is None  # its vPU is `variational`
+    assert in_tables("honghu", None, "t-honecls", "f1") == (97.39, None)
+    assert in_ablation("kl-teacher", "honghu", "Cotton", "taylor+ema+kl, order 5") == (91.01, None)
+    assert in_ablation("beta", "honghu", "Cotton", "beta=1.0") == (98.65, 0.23)
+
+
+def test_a_plan_says_how_long_it_will_take() -> None:
+    nothing = Results({}, [])
+    small = estimate(Cell("indian-pines", 2), 145 * 145, 2, nothing)
+    large = estimate(Cell("honghu", 4), 678 * 465, 2, nothing)
+    assert 600 < small.seconds < 3600
+    assert large.seconds > 5 * small.seconds
+    assert 1e9 < large.memory < 8e9
+    assert estimate(Cell("indian-pines", 2), 145 * 145, 1, nothing).seconds > 1.5 * small.seconds
+
+
+# Records
+
+
+def test_records_come_back(tmp_path: Path) -> None:
+    append_record(tmp_path, facts(BASE, 12.5))
+    found = read_results(tmp_path)
+    assert not found.damaged
+    record = found.find(BASE)
+    assert record is not None
+    assert record.facts["scores"]["f1"] == 12.5
+    assert found.find(replace(BASE, seed=1)) is None
+
+
+def test_damaged_lines_are_reported_and_skipped(tmp_path: Path) -> None:
+    cells = [replace(BASE, seed=seed) for seed in range(3)]
+    append_record(tmp_path, facts(cells[0]))
+    with (tmp_path / NAME).open("ab") as file:
+        file.write(b'{"cell": {"dataset": "indian-pi\n')
+        file.write(b"\xff\xfe\x00 not text\n[1, 2]\n")
+        file.write(b'{"cell": {"dataset": "indian-pines", "target": 2, "depth": 3}, "error": ""}\n')
+        file.write(b'{"cell": {"dataset": "indian-pines", "target": 2}, "scores": {"f1": "x"}}\n')
+    append_record(tmp_path, facts(cells[1]))
+    with (tmp_path / NAME).open("ab") as file:
+        file.write(json.dumps(facts(cells[0])).encode()[:40])  # killed while it wrote
+    append_record(tmp_path, facts(cells[2]))
+    found = read_results(tmp_path)
+    assert len(found.damaged) == 6
+    assert "line 2" in found.damaged[0]
+    assert all(found.find(cell) for cell in cells)
+
+
+def test_a_failure_never_hides_a_result(tmp_path: Path) -> None:
+    failure = {"cell": BASE.as_dict(), "error": "no memory"}
+    for line in (failure, facts(BASE), failure):
+        append_record(tmp_path, line)
+    assert read_results(tmp_path).find(BASE) is not None
+
+
+def _append_many(folder: Path, worker: int) -> None:
+    for i in range(40):
+        append_record(folder, facts(replace(BASE, seed=1000 * worker + i)) | {"pad": "x" * 5000})
+
+
+def test_many_writers_do_not_mix_their_lines(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_append_many, args=(tmp_path, w)) for w in range(3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    found = read_results(tmp_path)
+    assert not found.damaged
+    assert len(found.records) == 120
+
+
+def test_a_cell_is_claimed_by_one_runner(tmp_path: Path) -> None:
+    with claimed(tmp_path, BASE) as mine:
+        assert mine
+        with claimed(tmp_path, BASE) as again:
+            assert not again
+        with claimed(tmp_path, replace(BASE, seed=1)) as other:
+            assert other
+    with claimed(tmp_path, BASE) as later:
+        assert later
+
+
+# Runs
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the results of four cells, run one after the other."""
+    folder = tmp_path_factory.mktemp("alone")
+    run_cells(FOUR, folder, root=ROOT, threads=1)
+    return folder
+
+
+FOUR = [replace(BASE, seed=seed) for seed in range(3)] + [
+    changed(BASE, {"method": "nnpu", "prior": "true", "protocol": "spatial"})
+]
+
+
+def outcome(folder: Path) -> dict[str, Any]:
+    """What may not depend on who ran the cells: ids and scores; each cell has one line."""
+    lines = [json.loads(line) for line in (folder / NAME).read_text().splitlines()]
+    result = {cell_of(line["cell"]).id: (line["scores"], line["pu"]) for line in lines}
+    assert len(result) == len(lines)
+    return result
+
+
+def test_a_record_holds_all_that_a_reader_asks_for(alone: Path) -> None:
+    record = read_results(alone).find(FOUR[3])
+    assert record is not None
+    held = record.facts
+    assert set(held["scores"]) >= {"precision", "recall", "f1", "auc", "accuracy"}
+    assert set(held["pu"]) == {"recall", "share", "puf", "pauc"}
+    assert held["prior"] == pytest.approx(1428 / 145**2)
+    assert held["config"]["width"] == 0.125
+    assert len(held["curves"]["f1"]) == len(held["curves"]["loss"]) == 2
+    assert held["curves"]["f1"][-1] == pytest.approx(held["scores"]["f1"], abs=1e-2)
+    assert held["machine"]["threads"] == 1
+    assert {"python", "torch", "thonecls"} <= set(held["versions"])
+    assert held["seconds"] > 0
+    assert held["peak_memory"] > 1e8
+    assert held["date"].startswith("20")
+    assert load_map(alone, FOUR[3]).shape == (145, 145)
+    assert not list((alone / "work").glob("*.checkpoint"))
+
+
+def test_finished_cells_are_never_run_again(alone: Path) -> None:
+    before = (alone / NAME).read_bytes()
+    ran: list[Cell] = []
+    run_cells(FOUR, alone, root=ROOT, on_start=ran.append)
+    assert not ran
+    assert (alone / NAME).read_bytes() == before
+
+
+def test_a_failed_cell_is_recorded_and_the_rest_goes_on(tmp_path: Path) -> None:
+    bad = changed(BASE, {"positives": 100_000})
+    ended: list[Cell] = []
+    run_cells([bad, BASE], tmp_path, root=ROOT, on_record=lambda cell, _: ended.append(cell))
+    found = read_results(tmp_path)
+    assert ended == [bad, BASE]
+    assert found.find(BASE) is not None
+    assert "ask for fewer positives" in found.records[bad.id].facts["error"]
+    ended.clear()
+    run_cells([bad], tmp_path, root=ROOT, on_record=lambda cell, _: ended.append(cell))
+    assert not ended
+    run_cells([bad], tmp_path, root=ROOT, retry=True, on_record=lambda cell, _: ended.append(cell))
+    assert ended == [bad]
+
+
+def test_a_method_on_spectra_is_a_cell_too(tmp_path: Path) -> None:
+    held = run_cell(Cell("indian-pines", 11, "matched-filter"), ROOT, tmp_path, 1)
+    assert held["scores"]["f1"] > 30
+    assert "curves" not in held
+
+
+def test_several_processes_give_the_same_results(alone: Path, tmp_path: Path) -> None:
+    run_cells(FOUR, tmp_path, root=ROOT, jobs=2, threads=1)
+    assert outcome(tmp_path) == outcome(alone)
+
+
+def start_runner(folder: Path, *more: object) -> subprocess.Popen[bytes]:
+    """`thonecls benchmark` in a process of its own, on the first three of the four cells."""
+    command = [sys.executable, "-m", "thonecls.cli", "benchmark", "table-ip-pu"]
+    command += ["--dataset", "indian-pines", "--target", "2"]
+    command += ["--method", "t-honecls", "--preset", "fast"]
+    command += ["--seeds", "3", "--threads", "1", "--out", str(folder), "--json"]
+    for name, value in TINY.items():
+        command += [f"--{name}", str(value)]
+    return subprocess.Popen(
+        [*command, *map(str, more)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+
+
+def test_killed_runs_lose_and_double_nothing(alone: Path, tmp_path: Path) -> None:
+    rng = random.Random(1)
+    for _ in range(3):
+        runner = start_runner(tmp_path)
+        until = time.monotonic() + 60
+        while not (tmp_path / "work").exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        time.sleep(rng.uniform(0, 1.5))
+        runner.send_signal(signal.SIGKILL)
+        runner.wait()
+        assert not read_results(tmp_path).damaged
+    assert start_runner(tmp_path).wait() == 0
+    expected = outcome(alone)
+    assert outcome(tmp_path) == {cell.id: expected[cell.id] for cell in FOUR[:3]}
+
+
+def test_two_runners_share_one_folder(alone: Path, tmp_path: Path) -> None:
+    runners = [start_runner(tmp_path) for _ in range(2)]
+    assert [runner.wait() for runner in runners] == [0, 0]
+    expected = outcome(alone)
+    assert outcome(tmp_path) == {cell.id: expected[cell.id] for cell in FOUR[:3]}
+
+
+def test_a_cluster_gives_the_same_and_outlives_a_worker(alone: Path, tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    )
+    with cluster, distributed.Client(cluster) as client:
+        killed: list[int] = []
+
+        def kill_one(_: Cell) -> None:
+            if not killed:  # the first cell has just been handed out
+                killed.append(min(client.run(os.getpid).values()))
+                os.kill(killed[0], signal.SIGKILL)
+
+        run_cells(
+            FOUR, tmp_path, root=ROOT, dask=cluster.scheduler_address, threads=1, on_start=kill_one
+        )
+    assert killed
+    assert outcome(tmp_path) == outcome(alone)
