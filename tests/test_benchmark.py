@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -274,19 +275,28 @@ def start_runner(folder: Path, *more: object) -> subprocess.Popen[bytes]:
     for name, value in TINY.items():
         command += [f"--{name}", str(value)]
     return subprocess.Popen(
-        [*command, *map(str, more)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        [*command, *map(str, more)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
+
+
+def has_newer_curve(work: Path, since: float) -> bool:
+    for path in work.glob("*.curve"):
+        with contextlib.suppress(FileNotFoundError):  # recorded in this moment
+            if path.stat().st_mtime > since:
+                return True
+    return False
 
 
 def test_killed_runs_lose_and_double_nothing(alone: Path, tmp_path: Path) -> None:
     rng = random.Random(1)
     for _ in range(3):
+        began = time.time()
         runner = start_runner(tmp_path)
-        until = time.monotonic() + 60
-        while not (tmp_path / "work").exists() and time.monotonic() < until:
+        # Into a cell: after its first epoch, or while it is scored and recorded.
+        while runner.poll() is None and not has_newer_curve(tmp_path / "work", began):
             time.sleep(0.02)
-        time.sleep(rng.uniform(0, 1.5))
-        runner.send_signal(signal.SIGKILL)
+        time.sleep(rng.uniform(0, 0.6))
+        runner.kill()
         runner.wait()
         assert not read_results(tmp_path).damaged
     assert start_runner(tmp_path).wait() == 0
