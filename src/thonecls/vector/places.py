@@ -1,0 +1,200 @@
+"""Where labels lie: coordinate systems, the scene's outline, and why they do not meet."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NoReturn
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+from pyproj import CRS, Transformer
+from pyproj.exceptions import CRSError, ProjError
+
+from thonecls.errors import ConfigError, LabelError
+from thonecls.scene import BoolArray, Grid
+
+Shapes = NDArray[Any]  # (n,) shapely geometries
+
+LON_LAT = CRS.from_epsg(4326)
+IDENTITY = Grid((1, 1)).transform
+
+
+def parse_crs(text: str) -> CRS:
+    """A CRS from what a person writes, such as EPSG:4326."""
+    try:
+        return CRS.from_user_input(text)
+    except CRSError as e:
+        raise ConfigError(
+            f"crs must be a CRS that PROJ knows, such as EPSG:4326. Got {text!r} instead"
+        ) from e
+
+
+def crs_name(crs: CRS) -> str:
+    """EPSG:32633 where there is such a code, else the name."""
+    return ":".join(crs.to_authority() or (crs.name,))
+
+
+def place(shapes: Shapes, own: CRS | None, grid: Grid, name: str) -> tuple[Shapes, str]:
+    """The shapes in the scene's coordinates, and in words how they got there."""
+    if grid.crs is None:
+        return _place_without_crs(shapes, own, grid, name)
+    scene = CRS.from_wkt(grid.crs)
+    if own is not None:
+        moved = _reproject(shapes, own, grid)
+        if moved is shapes:
+            return shapes, f"in the scene's CRS, {crs_name(scene)}"
+        return moved, f"reprojected from {crs_name(own)} to {crs_name(scene)}"
+    if _reach(shapes, grid):
+        return (
+            shapes,
+            f"the file names no CRS; taken as the scene's, {crs_name(scene)}, which it fits",
+        )
+    x, y = shapely.get_coordinates(shapes).T
+    if (np.abs(x) <= 180).all() and (np.abs(y) <= 90).all():
+        moved = _reproject(shapes, LON_LAT, grid)
+        if _reach(moved, grid):
+            return moved, "the file names no CRS; taken as longitude and latitude, EPSG:4326"
+    raise LabelError(
+        f"{name} names no CRS, and its coordinates ({extent(shapes)}) lie in the scene "
+        f"({extent(footprint(grid))}, {crs_name(scene)}) neither as they are nor as longitude and "
+        f"latitude: say their CRS with --crs{_swap_hint(shapes, None, grid)}"
+    )
+
+
+def _place_without_crs(
+    shapes: Shapes, own: CRS | None, grid: Grid, name: str
+) -> tuple[Shapes, str]:
+    """On a scene without CRS, only coordinates without CRS have a meaning."""
+    if own is not None:
+        raise LabelError(
+            f"{name} is in {crs_name(own)}, but the scene has no CRS: georeference the scene (in "
+            "QGIS by Assign projection), or give pixels, as a .csv of row,column or of x,y = "
+            "column,row"
+        )
+    if grid.transform != IDENTITY:
+        return shapes, "neither the file nor the scene names a CRS; taken as the same"
+    if not _reach(shapes, grid):
+        upright = shapely.transform(shapes, lambda xy: xy * [1, -1])
+        if _reach(upright, grid):  # QGIS shows a scene without georeference from 0 down to -rows
+            return upright, "taken as pixels: x = column, y = -row, as QGIS draws such a scene"
+    return shapes, "taken as pixels: x = column, y = row"
+
+
+def _reproject(shapes: Shapes, own: CRS | None, grid: Grid) -> Shapes:
+    """The shapes in the scene's CRS, themselves if they are in it; infinite where that fails."""
+    if own is None or grid.crs is None:
+        return shapes
+    scene = CRS.from_wkt(grid.crs)
+    if own.equals(scene, ignore_axis_order=True):
+        return shapes
+    try:
+        transformer = Transformer.from_crs(own, scene, always_xy=True)
+    except ProjError as e:
+        raise LabelError(
+            f"there is no way from the labels' CRS {crs_name(own)} to the scene's "
+            f"{crs_name(scene)} ({e}): save the labels in the scene's CRS"
+        ) from e
+    moved: Shapes = shapely.transform(shapes, transformer.transform, interleaved=False)
+    return moved
+
+
+def is_missing(shapes: Shapes) -> BoolArray:
+    """Which shapes have no geometry."""
+    return np.asarray(shapely.is_missing(shapes) | shapely.is_empty(shapes))
+
+
+def is_finite(shapes: Shapes) -> BoolArray:
+    """Which shapes have finite coordinates."""
+    coordinates, owner = shapely.get_coordinates(shapes, return_index=True)
+    finite = np.ones(len(shapes), dtype=bool)
+    finite[owner[~np.isfinite(coordinates).all(axis=1)]] = False
+    return finite
+
+
+def footprint(grid: Grid) -> shapely.Polygon:
+    """The scene's outline, in its CRS."""
+    a, b, c, d, e, f = grid.transform
+    rows, columns = grid.shape
+    corners = [(0, 0), (columns, 0), (columns, rows), (0, rows)]
+    return shapely.Polygon([(a * x + b * y + c, d * x + e * y + f) for x, y in corners])
+
+
+def _reach(shapes: Shapes, grid: Grid) -> bool:
+    """Whether any shape touches the scene."""
+    return bool(shapely.intersects(shapes[is_finite(shapes)], footprint(grid)).any())
+
+
+def extent(shapes: Shapes | shapely.Geometry) -> str:
+    """The span of x and y, in words."""
+    left, low, right, high = shapely.total_bounds(shapes)
+    return f"x {left:.10g} to {right:.10g}, y {low:.10g} to {high:.10g}"
+
+
+def _swap_hint(shapes: Shapes, own: CRS | None, grid: Grid) -> str:
+    """Said where the labels would fit with x and y exchanged."""
+    swapped = shapely.transform(shapes, lambda xy: xy[:, ::-1])
+    for crs in (own, LON_LAT) if own is None and grid.crs is not None else (own,):
+        if _reach(_reproject(swapped, crs, grid), grid):
+            return ". With x and y exchanged they lie inside: exchange them (longitude is x)"
+    return ""
+
+
+def refuse(
+    shapes: Shapes,
+    own: CRS | None,
+    placed: Shapes,
+    grid: Grid,
+    name: str,
+    buffer: float | None,
+) -> NoReturn:
+    """Say why no feature marks a pixel."""
+    if _reach(placed[shapely.get_dimensions(placed) > 0], grid) or (
+        buffer is not None and buffer < 0 and _reach(placed, grid)
+    ):
+        step = "take all pixels that they touch (--all-touched)"
+        if buffer is not None and buffer < 0:
+            step = f"narrow them by less than {-buffer:g} (--buffer)"
+        raise LabelError(
+            f"the features of {name} in the scene are too small to cover a pixel's centre: {step}"
+        )
+    if own is None or is_finite(placed).any():
+        where = extent(placed[is_finite(placed)])
+    else:
+        where = f"{extent(shapes)} in {crs_name(own)}, which PROJ cannot bring to the scene's CRS"
+    step = "check that the two belong together, and the labels' CRS (--crs)"
+    if (
+        own is not None
+        and own.is_geographic
+        and np.abs(shapely.get_coordinates(shapes)).max() > 360
+    ):
+        step = (
+            f"the coordinates are not degrees, as {crs_name(own)} has them: say their CRS (--crs)"
+        )
+    scene = "no CRS" if grid.crs is None else crs_name(CRS.from_wkt(grid.crs))
+    raise LabelError(
+        f"none of the {len(shapes)} features of {name} lies inside the scene: they span {where}, "
+        f"the scene {extent(footprint(grid))} ({scene}); {step}{_swap_hint(shapes, own, grid)}"
+    )
+
+
+def to_pixels(xy: NDArray[np.float64], grid: Grid) -> NDArray[np.float64]:
+    """Column and row, with fractions, of (n, 2) coordinates in the scene's CRS."""
+    a, b, c, d, e, f = grid.transform
+    x, y = (xy - [c, f]).T
+    determinant = a * e - b * d
+    pixels = np.column_stack([e * x - b * y, a * y - d * x]) / determinant
+    # Nearer to an edge than floats of this size can tell is on the edge.
+    coarse = np.spacing(np.abs(xy).max(axis=1, initial=max(abs(c), abs(f)), keepdims=True))
+    noise = 4 * coarse * max(abs(a) + abs(b), abs(d) + abs(e)) / abs(determinant)
+    edges = np.rint(pixels)
+    return np.where(np.abs(pixels - edges) <= noise, edges, pixels)
+
+
+def describe(grid: Grid) -> str:
+    """Size, pixels and extent of a grid, in words."""
+    a, b, _, d, e, _ = grid.transform
+    crs = "no CRS" if grid.crs is None else crs_name(CRS.from_wkt(grid.crs))
+    size = f"{math.hypot(a, d):.7g} × {math.hypot(b, e):.7g}"
+    span = extent(footprint(grid))
+    return f"{grid.shape[0]} rows × {grid.shape[1]} columns of {size}, {span} ({crs})"
