@@ -52,8 +52,12 @@ def test_train_then_map_then_info(files: Path, capsys: pytest.CaptureFixture[str
         "model.safetensors",
         "probability.npy",
         "map.npy",
+        "novelty.npy",
         "overview.png",
         "curves.png",
+        "evidence.npz",
+        "report.html",
+        "report.json",
         "run.json",
     }
     probability = np.load(files / "run/probability.npy")
@@ -386,7 +390,15 @@ def test_a_method_on_spectra_writes_a_map_without_a_model(
 ) -> None:
     assert train(files, "--method", "matched-filter") == 0
     names = {p.name for p in (files / "run").iterdir()}
-    assert names == {"probability.npy", "map.npy", "overview.png", "run.json"}
+    assert names == {
+        "probability.npy",
+        "map.npy",
+        "overview.png",
+        "evidence.npz",
+        "report.html",
+        "report.json",
+        "run.json",
+    }
     assert np.isfinite(np.load(files / "run/probability.npy")).all()
     assert train(files, "--method", "sam") == 2
     assert "holds a model or a map already" in capsys.readouterr().err

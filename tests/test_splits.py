@@ -16,6 +16,7 @@ from thonecls.splits import (
     check_labels,
     draw_labels,
     fixed_split,
+    hold_out,
     paper_split,
     positive_mask,
     resampled_split,
@@ -172,3 +173,40 @@ def test_fixed_maps_of_train_and_test_are_taken_as_they_are() -> None:
     assert len(split.labels.unlabeled) == 5
     with pytest.raises(LabelError, match="class 2 does not occur"):
         fixed_split(train, truth, 2)
+
+
+def test_scattered_labels_are_held_out_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    mask = np.zeros((200, 200), dtype=bool)
+    mask.flat[rng.choice(mask.size, 100, replace=False)] = True
+    kept, test = hold_out(mask, 0.2, rng)
+    assert (int(kept.sum()), int(test.sum())) == (80, 20)
+    np.testing.assert_array_equal(kept | test, mask)
+
+
+def test_clustered_labels_are_held_out_by_blocks() -> None:
+    mask = np.zeros((200, 200), dtype=bool)
+    for i in range(10):
+        mask[20 * i + 1 : 20 * i + 5, 7:11] = True  # ten fields of 16 pixels
+    kept, test = hold_out(mask, 0.2, np.random.default_rng(1))
+    np.testing.assert_array_equal(kept | test, mask)
+    assert not (kept & test).any()
+    assert 0 < test.sum() <= 32
+    blocks = [{(r // 16, c // 16) for r, c in np.argwhere(part)} for part in (kept, test)]
+    assert not blocks[0] & blocks[1]
+
+
+def test_one_cluster_still_gives_something_to_test_on() -> None:
+    mask = np.zeros((40, 40), dtype=bool)
+    mask[:10, :10] = True
+    kept, test = hold_out(mask, 0.2, np.random.default_rng(0))
+    assert (int(kept.sum()), int(test.sum())) == (80, 20)
+
+
+def test_too_few_labels_to_hold_any_out() -> None:
+    mask = np.zeros((9, 9), dtype=bool)
+    mask[0, 0] = True
+    with pytest.raises(LabelError, match="label more pixels"):
+        hold_out(mask, 0.2, np.random.default_rng(0))
+    with pytest.raises(LabelError, match="between 0 and 1"):
+        hold_out(mask, 1.5, np.random.default_rng(0))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from thonecls.errors import FileError, LabelError, SceneError
 from thonecls.scene import ArraySource, Bands, find_band_axis
 
+ENDINGS = (".npy", ".npz", ".mat")
 FORMS = ".npy, .npz or .mat"
 
 
@@ -68,6 +69,7 @@ def open_scene(
     variable: str | None = None,
     labels: NDArray[Any] | None = None,
     bands: int | None = None,
+    nodata: float | None = None,
 ) -> ArraySource:
     """The scene in an array file, read part by part where it is a .npy file.
 
@@ -83,7 +85,7 @@ def open_scene(
             f"cannot tell which axis of {path.name} {array.shape} holds the bands from {known}: "
             "say --bands-axis first or --bands-axis last, and check that the two belong together"
         )
-    return ArraySource(array if axis == "first" else np.moveaxis(array, 2, 0))
+    return ArraySource(array if axis == "first" else np.moveaxis(array, 2, 0), nodata=nodata)
 
 
 def band_axis(

@@ -1,9 +1,9 @@
-"""A trained model: weights, band statistics and what it was trained with; scored and saved."""
+"""A trained model, or several of one scene: what they need to score any other; saved, loaded."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from thonecls import store
 from thonecls.errors import ConfigError, ModelError
 from thonecls.frozen import HALO, STRIDE, FrozenNet
 from thonecls.net import WIDTHS, FreeOCNet
-from thonecls.scene import BandStatistics, Source, as_source, standardize
+from thonecls.novelty import Novelty
+from thonecls.scene import BandStatistics, FloatArray, Source, as_source, standardize
 
 MEMORY = 1.8e9  # bytes that a tile with its halo may take while it is scored
 
@@ -28,7 +29,8 @@ class Model:
 
     frozen: what norms and gates saw of the training scene (see `frozen.freeze`);
     training: JSON-ready facts about how it came to be (config, history, versions, counts);
-    ceiling: what counts as certain: probabilities are divided by it, and cut at 1.
+    ceiling: what counts as certain: probabilities are divided by it, and cut at 1; wavelengths:
+    of its bands in nm, where they are known; novelty: what it takes for usual, where it is known.
     """
 
     net: FreeOCNet
@@ -36,6 +38,8 @@ class Model:
     frozen: dict[str, Tensor]
     training: dict[str, Any] = field(default_factory=dict)
     ceiling: float = 1.0
+    wavelengths: tuple[float, ...] | None = None
+    novelty: Novelty | None = None
 
     @property
     def bands(self) -> int:
@@ -63,33 +67,10 @@ class Model:
         Each window is read with a halo as wide as the network looks, so the result is exact, and
         only one window is held at a time.
         """
-        if source.bands != self.bands:
-            raise ModelError(
-                f"the model was trained on {self.bands} bands, the scene has {source.bands}: "
-                "give it the same bands, in the same order"
-            )
-        net = FrozenNet(self.net, self.frozen, resolve_device(device))
-        return self._score_windows(net, source, tile or _default_tile(source.bands))
-
-    def _score_windows(
-        self, net: FrozenNet, source: Source, tile: int
-    ) -> Iterator[tuple[slice, slice, NDArray[np.float32]]]:
-        shape = source.shape
-        for rows in _tiles(shape[0], tile):
-            for columns in _tiles(shape[1], tile):
-                around = [_with_halo(*part) for part in ((rows, shape[0]), (columns, shape[1]))]
-                scene = source.read(*around)
-                inputs = torch.from_numpy(standardize(scene, self.statistics)).to(net.device)
-                with torch.inference_mode():
-                    probability = torch.sigmoid(net(inputs[None])).cpu().numpy()
-                if self.ceiling != 1:
-                    probability = np.minimum(probability / np.float32(self.ceiling), 1)
-                probability[~scene.valid] = np.nan
-                inner = tuple(
-                    slice(part.start - wide.start, part.stop - wide.start)
-                    for part, wide in zip((rows, columns), around, strict=True)
-                )
-                yield rows, columns, probability[inner]
+        scorer = Scorer([self], device=device)
+        scorer.check(source)
+        windows = (scorer.score(source, *w) for w in scorer.windows(source.shape, tile))
+        return ((w.rows, w.columns, w.probability) for w in windows)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one safetensors file, whole or not at all. It holds no code."""
@@ -99,11 +80,17 @@ class Model:
             "bands.mean": torch.from_numpy(self.statistics.mean),
             "bands.std": torch.from_numpy(self.statistics.std),
         }
-        about = {
+        about: dict[str, Any] = {
             "net": self.net.settings,
             "training": self.training,
             "ceiling": self.ceiling,
+            "wavelengths": self.wavelengths,
         }
+        if self.novelty is not None:
+            kept = ("axes", "centre", "scales")
+            arrays = {name: torch.from_numpy(getattr(self.novelty, name)) for name in kept}
+            tensors |= store.prefixed("novelty.", arrays)
+            about["usual"] = self.novelty.usual
         store.save(Path(path), "model", about, tensors)
 
     @staticmethod
@@ -115,8 +102,93 @@ class Model:
         bands = store.part(tensors, "bands.")
         statistics = BandStatistics(bands["mean"].numpy(), bands["std"].numpy())
         frozen = store.part(tensors, "frozen.")
-        ceiling = about.get("ceiling", 1.0)  # older files know of none
-        return Model(net.eval(), statistics, frozen, about["training"], ceiling)
+        novelty = None
+        if "usual" in about:
+            arrays = {name: t.numpy() for name, t in store.part(tensors, "novelty.").items()}
+            novelty = Novelty(**arrays, usual=about["usual"])
+        # Older files know nothing of these two.
+        ceiling, wavelengths = about.get("ceiling", 1.0), about.get("wavelengths")
+        wavelengths = None if wavelengths is None else tuple(wavelengths)
+        return Model(
+            net.eval(), statistics, frozen, about["training"], ceiling, wavelengths, novelty
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """A window of a scene, (H, W) each, NaN on nodata.
+
+    maps: (n, H, W) float32, the probability by each of n models; novelty: multiples of what is
+    usual (`Novelty.score`), None where the models do not know it.
+    """
+
+    rows: slice
+    columns: slice
+    maps: FloatArray
+    novelty: FloatArray | None = None
+
+    @property
+    def probability(self) -> FloatArray:
+        """The mean over the models."""
+        return np.asarray(self.maps[0] if len(self.maps) == 1 else self.maps.mean(axis=0))
+
+    @property
+    def spread(self) -> FloatArray | None:
+        """The standard deviation over the models, None of one."""
+        return None if len(self.maps) == 1 else np.asarray(self.maps.std(axis=0))
+
+
+class Scorer:
+    """One model, or several of the same scene, made ready to score windows exactly."""
+
+    def __init__(self, models: Sequence[Model], *, device: str = "auto") -> None:
+        if len({model.bands for model in models}) != 1:
+            raise ModelError("the models of an ensemble need the same bands: train them together")
+        self.models = list(models)
+        self.device = resolve_device(device)
+        self.nets = [FrozenNet(model.net, model.frozen, self.device) for model in models]
+
+    def check(self, source: Source) -> None:
+        """Refuse a scene with another number of bands."""
+        bands = self.models[0].bands
+        if source.bands != bands:
+            raise ModelError(
+                f"the model was trained on {bands} bands, the scene has {source.bands}: "
+                "give it the same bands, in the same order"
+            )
+
+    def windows(
+        self, shape: tuple[int, int], tile: int | None = None
+    ) -> Iterator[tuple[slice, slice]]:
+        """How a scene of this shape is cut; the tile's side bounds memory, not the result."""
+        side = tile or _default_tile(self.models[0].bands)
+        for rows in _tiles(shape[0], side):
+            for columns in _tiles(shape[1], side):
+                yield rows, columns
+
+    def score(self, source: Source, rows: slice, columns: slice) -> Scored:
+        """One window, read with a halo as wide as the network looks."""
+        around = _with_halo(rows, source.shape[0]), _with_halo(columns, source.shape[1])
+        scene = source.read(*around)
+        inner = (
+            slice(rows.start - around[0].start, rows.stop - around[0].start),
+            slice(columns.start - around[1].start, columns.stop - around[1].start),
+        )
+        maps: list[FloatArray] = []
+        novelty = None
+        for model, net in zip(self.models, self.nets, strict=True):
+            cube = standardize(scene, model.statistics)
+            if novelty is None and model.novelty is not None:
+                novelty = model.novelty.score(cube[:, inner[0], inner[1]])
+                novelty[~scene.valid[inner]] = np.nan
+            with torch.inference_mode():
+                logits = net(torch.from_numpy(cube).to(self.device)[None])
+                probability = torch.sigmoid(logits).cpu().numpy()
+            if model.ceiling != 1:
+                probability = np.minimum(probability / np.float32(model.ceiling), 1)
+            probability[~scene.valid] = np.nan
+            maps.append(probability[inner])
+        return Scored(rows, columns, np.stack(maps), novelty)
 
 
 def resolve_device(name: str) -> torch.device:

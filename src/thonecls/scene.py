@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -75,21 +75,40 @@ class Source(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ArraySource:
-    """A source over an array of any kind, such as one mapped from a file: (C, H, W)."""
+    """A source over an array of any kind, such as one mapped from a file: (C, H, W).
+
+    keep: the bands in use, from 0, None for all; nodata: a value that marks missing pixels, as
+    NaN then does too. Without it, NaN is refused.
+    """
 
     array: NDArray[Any]
+    keep: tuple[int, ...] | None = None
+    nodata: float | None = None
 
     @property
     def bands(self) -> int:
-        return int(self.array.shape[0])
+        return int(self.array.shape[0]) if self.keep is None else len(self.keep)
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.array.shape[1], self.array.shape[2]
 
+    def take(self, positions: Sequence[int]) -> ArraySource:
+        """The same scene with these bands, counted from 0, in this order."""
+        kept = range(self.array.shape[0]) if self.keep is None else self.keep
+        return replace(self, keep=tuple(kept[i] for i in positions))
+
     def read(self, rows: slice, columns: slice) -> Scene:
         """That part, checked as `as_scene` checks it."""
-        return as_scene(self.array[:, rows, columns])
+        part = self.array[:, rows, columns]
+        if self.keep is not None:
+            part = part[list(self.keep)]
+        if self.nodata is None:
+            return as_scene(part)
+        valid = np.isfinite(part).all(axis=0) & (part != self.nodata).all(axis=0)
+        if valid.any():
+            return as_scene(part, valid=valid)
+        return Scene(np.zeros(part.shape, dtype=np.float32), valid)
 
 
 def read_all(source: Source) -> Scene:

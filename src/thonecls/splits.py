@@ -15,6 +15,7 @@ from thonecls.errors import LabelError
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 
+CLUSTERED = 4  # labels to a block, on average: from here on neighbours are alike
 PAPER_SEED = 2333  # the data seed of every run behind the paper's tables
 
 
@@ -70,6 +71,42 @@ def draw_labels(
     if not positives[valid].any() and positives.any():
         raise LabelError("every labelled positive lies on nodata: check labels and nodata value")
     return Labels(np.flatnonzero(positives & valid), drawn)
+
+
+def hold_out(
+    positives: BoolArray, share: float, rng: np.random.Generator, *, block: int = 16
+) -> tuple[BoolArray, BoolArray]:
+    """Positives to train on and positives to test on, as (H, W) masks.
+
+    Where labels lie in clusters, as polygons give them, neighbours tell the same: then whole
+    blocks of block × block pixels are held out, as far as at least half of all labels stay.
+    """
+    if not 0 < share < 1:
+        raise LabelError(f"the share to hold out must be between 0 and 1. Got {share:g} instead")
+    pixels = np.flatnonzero(positives)
+    wanted = round(share * pixels.size)
+    if wanted < 1 or pixels.size - wanted < 1:
+        raise LabelError(
+            f"{share:.0%} of {pixels.size} labels cannot be held out: label more pixels"
+        )
+    rows, columns = np.unravel_index(pixels, positives.shape)
+    block_of = (rows // block) * (positives.shape[1] // block + 1) + columns // block
+    blocks, counts = np.unique(block_of, return_counts=True)
+    if counts.mean() < CLUSTERED:
+        held = rng.choice(pixels, size=wanted, replace=False)
+    else:
+        order = rng.permutation(len(blocks))
+        taken: list[int] = []
+        for i in order:
+            after = sum(int(counts[j]) for j in taken) + int(counts[i])
+            if after <= max(wanted, 1) or (not taken and after <= pixels.size // 2):
+                taken.append(int(i))
+        held = pixels[np.isin(block_of, blocks[taken])]
+        if held.size == 0:  # all labels in one block: nothing better than single pixels is left
+            held = rng.choice(pixels, size=wanted, replace=False)
+    kept, test = positives.copy(), np.zeros_like(positives)
+    kept.flat[held], test.flat[held] = False, True
+    return kept, test
 
 
 def check_positives(positive: IntArray, shape: tuple[int, int]) -> None:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import json
-import multiprocessing
 import os
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
-from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +23,7 @@ from thonecls.benchmark.machine import forget_peak, machine_facts, peak_memory, 
 from thonecls.benchmark.paper import PAPER_PRIORS
 from thonecls.benchmark.plan import Cell, config_of
 from thonecls.benchmark.results import Ledger, append_record, claimed
+from thonecls.cluster import run_all, workers
 from thonecls.datasets import Dataset, load_dataset
 from thonecls.errors import ConfigError, FileError, TrainingError
 from thonecls.files import write_atomically, writing_array
@@ -59,8 +56,8 @@ def run_cells(
     """
     threads = threads or threads_for(jobs, dask)
     results = Ledger(folder)
-    with _workers(jobs, dask) as (pool, room):
-        running: dict[Future[dict[str, Any]], tuple[Cell, ExitStack]] = {}
+
+    def claims() -> Iterator[tuple[tuple[Cell, ExitStack], Any, tuple[Any, ...]]]:
         for cell in cells:
             claim = ExitStack()
             if not claim.enter_context(claimed(folder, cell)) or results.has(
@@ -70,95 +67,33 @@ def run_cells(
                 continue
             if on_start is not None:
                 on_start(cell)
-            running[pool.submit(run_cell, cell, root, folder, threads)] = cell, claim
-            while len(running) >= room():
-                _collect(running, folder, on_record)
-        while running:
-            _collect(running, folder, on_record)
+            yield (cell, claim), run_cell, (cell, root, folder, threads)
+
+    with workers(jobs, dask) as (pool, room):
+        for (cell, claim), future in run_all(pool, room, claims()):
+            with claim:
+                facts = _result(future)
+                append_record(folder, facts)
+                if "scores" in facts:
+                    for path in _kept(folder, cell):
+                        path.unlink(missing_ok=True)
+            if on_record is not None:
+                on_record(cell, facts)
 
 
-def _collect(
-    running: dict[Future[dict[str, Any]], tuple[Cell, ExitStack]],
-    folder: Path,
-    on_record: OnRecord | None,
-) -> None:
-    """Wait for a cell to end; record it, then give up its claim."""
-    done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
-    for future in done:
-        cell, claim = running.pop(future)
-        with claim:
-            try:
-                facts = future.result()
-            except BrokenProcessPool as error:
-                raise TrainingError(
-                    "a worker process died, perhaps for want of memory: repeat the command with "
-                    "fewer --jobs; what is finished is kept"
-                ) from error
-            append_record(folder, facts)
-            if "scores" in facts:
-                for path in _kept(folder, cell):
-                    path.unlink(missing_ok=True)
-        if on_record is not None:
-            on_record(cell, facts)
+def _result(future: Future[dict[str, Any]]) -> dict[str, Any]:
+    try:
+        return future.result()
+    except BrokenProcessPool as error:
+        raise TrainingError(
+            "a worker process died, perhaps for want of memory: repeat the command with fewer "
+            "--jobs; what is finished is kept"
+        ) from error
 
 
 def threads_for(jobs: int, dask: str | None = None) -> int:
     """CPU threads for each cell: the cores shared among the jobs; one on a cluster's worker."""
     return 1 if dask is not None else max(1, (os.cpu_count() or 1) // jobs)
-
-
-class _Here(Executor):
-    """Runs a call at once, in this process."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_result(fn(*args, **kwargs))
-        return future
-
-
-@contextmanager
-def _workers(jobs: int, dask: str | None) -> Iterator[tuple[Executor, Callable[[], int]]]:
-    """Something that runs calls, and how many at a time it has room for."""
-    if dask is not None:
-        client = _connect(dask)
-        with client, client.get_executor(pure=False) as pool:
-            yield pool, lambda: max(1, sum(client.ncores().values()))
-    elif jobs == 1:
-        yield _Here(), lambda: 1
-    else:
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(
-            jobs, mp_context=context, initializer=_end_with_parent, max_tasks_per_child=1
-        ) as pool:
-            yield pool, lambda: jobs
-
-
-def _connect(address: str) -> Any:
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise ConfigError(
-            "a cluster needs the package 'distributed': pip install 'thonecls[cluster]'"
-        ) from error
-    try:
-        return Client(address, timeout="10s")
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"no Dask scheduler answers at {address} ({error}): start one with `dask scheduler`, "
-            "workers with `dask worker ADDRESS --nthreads 1`, and give the address that it prints"
-        ) from error
-
-
-def _end_with_parent() -> None:
-    """A killed runner must not leave workers behind that go on with a cell nobody claims."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def watch() -> None:
-        wait([parent.sentinel])
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def run_cell(cell: Cell, root: Path, folder: Path, threads: int) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from thonecls import __version__
 from thonecls.errors import ConfigError
+from thonecls.inputs import LabelOptions, SceneOptions
 from thonecls.methods import METHODS, deep
 from thonecls.train import PRESETS, TrainConfig
 
@@ -28,9 +29,12 @@ No negative labels and no class prior are needed. First steps:
 
 `thonecls demo` maps a field crop in a real scene that comes with the package.
 
-`thonecls train scene.mat labels.npy --out run` maps your own scene.
+`thonecls check scene.tif labels.gpkg` looks whether your scene and labels fit together.
 
-`thonecls map run/model.safetensors other.mat --out map` maps another with the same bands.""",
+`thonecls train scene.tif labels.gpkg --out run` maps your scene; `run/report.html` tells how far to
+trust the map.
+
+`thonecls map run other.tif --out map` maps another scene with it.""",
 )
 errors = Console(stderr=True)
 
@@ -39,30 +43,49 @@ if TYPE_CHECKING:
     class Overrides(TrainConfig):
         """For the type checker; at run time every field may also be None, for "as the preset"."""
 
-else:
+    class SceneFlags(SceneOptions):
+        """For the type checker; at run time the fields carry their help."""
 
-    def _help(setting: Any) -> str:
+    class LabelFlags(LabelOptions):
+        """For the type checker; at run time the fields carry their help."""
+
+else:
+    # One flag for each field of a dataclass: its name, type and help are stated only there.
+
+    def _as_preset(setting: Any) -> str:
         values = {name: getattr(preset, setting.name) for name, preset in PRESETS.items()}
         shown = [f"{name} {value}" for name, value in values.items()]
         if len(set(values.values())) == 1:
             shown = [str(value) for value in list(values.values())[:1]]
         return f"{setting.metadata['help']} [{', '.join(shown)}]"
 
-    # One flag for each setting of TrainConfig: its name, type and help are stated only there.
-    _types = get_type_hints(TrainConfig)
-    Overrides = make_dataclass(
-        "Overrides",
-        [
-            (
-                f.name,
-                Annotated[_types[f.name] | None, Parameter(help=_help(f), show_default=False)],
-                field(default=None),
-            )
-            for f in fields(TrainConfig)
-        ],
-        frozen=True,
-    )
-    Overrides.__module__ = __name__  # else cyclopts takes it for a built-in type
+    def _flags(name: str, options: type, help: Any, default: Any, **base: Any) -> type:
+        types = get_type_hints(options)
+        made = make_dataclass(
+            name,
+            [
+                (
+                    f.name,
+                    Annotated[
+                        types[f.name] | None if default is None else types[f.name],
+                        Parameter(help=help(f), show_default=False, negative=()),
+                    ],
+                    field(default=f.default if default is ... else default),
+                )
+                for f in fields(options)
+            ],
+            frozen=True,
+            **base,
+        )
+        made.__module__ = __name__  # else cyclopts takes it for a built-in type
+        return made
+
+    def _own(setting: Any) -> str:
+        return setting.metadata["help"]
+
+    Overrides = _flags("Overrides", TrainConfig, _as_preset, None)
+    SceneFlags = _flags("SceneFlags", SceneOptions, _own, ..., bases=(SceneOptions,))
+    LabelFlags = _flags("LabelFlags", LabelOptions, _own, ..., bases=(LabelOptions,))
 
 Settings = Annotated[
     Overrides,
@@ -74,25 +97,23 @@ Preset = Annotated[
 ]
 Json = Annotated[bool, Parameter(help="Print one JSON object and nothing else.", negative=())]
 Out = Annotated[Path, Parameter(help="Folder for the results; made if it does not exist.")]
-Axis = Annotated[
-    Literal["first", "last"] | None,
-    Parameter(help="Which axis of the cube holds the bands; by default told from the other input."),
-]
-CubeVariable = Annotated[
-    str | None, Parameter(help="Name of the cube's array, if the file holds several.")
-]
+SceneSettings = Annotated[SceneFlags, Parameter(name="*", group=Group("How the scene is read"))]
+LabelSettings = Annotated[LabelFlags, Parameter(name="*", group=Group("How labels are read"))]
 Threshold = Annotated[float, Parameter(help="Probability above which a pixel is mapped.")]
 LabelsFile = Annotated[
     Path,
     Parameter(
-        help="Pixels of the class: a mask of the scene's size (1/0, 1/-1, bool) or, with "
-        "--target, a map of class numbers, as .npy, .npz or .mat; or a .csv of row,column."
+        help="Where the class is: a layer of points, lines or polygons (.gpkg, .shp, .geojson, "
+        ".kml, .fgb, .csv of lon,lat or x,y), a raster or array of 1/0 or of class numbers with "
+        "--target, or a .csv of row,column."
     ),
 ]
-CubeFile = Annotated[Path, Parameter(help="The scene: a 3-D array in a .npy, .npz or .mat file.")]
-Target = Annotated[int | None, Parameter(help="The class number to take from the labels.")]
-LabelsVariable = Annotated[
-    str | None, Parameter(help="Name of the labels' array, if the file holds several.")
+SceneFile = Annotated[
+    Path,
+    Parameter(
+        help="The scene: GeoTIFF, ENVI, NetCDF, HDF5 or whatever else GDAL reads, a folder of "
+        "single bands, or a 3-D array in a .npy, .npz or .mat file."
+    ),
 ]
 DataRoot = Annotated[
     Path | None,

@@ -27,6 +27,7 @@ from thonecls.cli.app import (
     errors,
     given_settings,
 )
+from thonecls.costs import in_words
 from thonecls.datasets import DATASETS, is_present
 from thonecls.datasets import data_root as resolve_root
 from thonecls.errors import ConfigError
@@ -214,22 +215,14 @@ def _show_plan(
         return 0
     table = Table("cell", "about", "memory", box=None, pad_edge=False)
     for cell, e in estimates.items():
-        table.add_row(escape(str(cell)), _duration(e.seconds), f"{e.memory / 1e9:.1f} GB")
+        table.add_row(escape(str(cell)), in_words(e.seconds), f"{e.memory / 1e9:.1f} GB")
     console = Console()
     console.print(table)
     console.print(
-        f"{len(waiting)} of {len(cells)} cells are to be run: about {_duration(total)} with "
+        f"{len(waiting)} of {len(cells)} cells are to be run: about {in_words(total)} with "
         f"{jobs} job(s) of {threads} thread(s)"
     )
     return 0
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
 
 
 def _run(cells: list[Cell], out: Path, *, quiet: bool, **options: Any) -> None:

@@ -1,37 +1,64 @@
-"""Commands on scenes: demo, train, map, prior, info."""
+"""Commands on scenes: demo, check, train, map, report, prior, info."""
 
 from __future__ import annotations
 
+import glob
 import json as jsonlib
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from thonecls import workflow
 from thonecls.checkpoint import EVERY
 from thonecls.cli.app import (
-    Axis,
-    CubeFile,
-    CubeVariable,
     Json,
+    LabelFlags,
+    LabelSettings,
     LabelsFile,
-    LabelsVariable,
     Out,
     Overrides,
     Preset,
+    SceneFile,
+    SceneFlags,
+    SceneSettings,
     Seed,
     Settings,
-    Target,
-    Threshold,
     app,
     conclude,
     errors,
     resolve,
 )
+from thonecls.errors import ConfigError, FileError
+from thonecls.inputs import LabelOptions
 from thonecls.progress import Display
+from thonecls.workflow import TrainOptions, TruthFile
+
+Overwrite = Annotated[bool, Parameter(help="Replace what is in the folder already.", negative=())]
+Floats = Annotated[
+    bool, Parameter(help="Probability as float32, not as whole percents.", negative=())
+]
+MinimumArea = Annotated[
+    float, Parameter(help="Smallest polygon to keep, in m² (map units² without a CRS).")
+]
+Threshold = Annotated[
+    float | Literal["auto"],
+    Parameter(
+        help="Probability above which a pixel is mapped; auto picks one by the labels held out."
+    ),
+]
+TruthPath = Annotated[
+    Path | None, Parameter(help="What is known of the scene, for the report's scores only.")
+]
+TruthTarget = Annotated[int | None, Parameter(help="The class number in a truth of several.")]
+TruthWhere = Annotated[str | None, Parameter(help="Which features of the truth are the class.")]
+TruthNegative = Annotated[
+    str | None, Parameter(help="Which features of the truth are certainly not the class.")
+]
+TruthLayer = Annotated[str | None, Parameter(help="The truth's layer.")]
 
 
 @app.command
@@ -50,7 +77,7 @@ def demo(
     """Map a crop in a real scene from 100 labels, and compare with the ground truth.
 
     Uses Indian Pines (AVIRIS, 145×145 pixels, 200 bands), which comes with the package. Writes
-    overview.png, curves.png, run.json, the map and the model, and prints precision, recall, F1.
+    overview.png, report.html, run.json, the map and the model, and prints precision, recall, F1.
     """
     with Display(errors, quiet=json) as display:
         summary = workflow.demo(
@@ -65,61 +92,130 @@ def demo(
 
 
 @app.command
+def check(
+    scene: SceneFile,
+    labels: LabelsFile | None = None,
+    *,
+    preset: Preset = "fast",
+    config: Settings = Overrides(),  # noqa: B008
+    scene_options: SceneSettings = SceneFlags(),  # noqa: B008
+    label_options: LabelSettings = LabelFlags(),  # noqa: B008
+    json: Json = False,
+) -> int:
+    """Look in seconds whether scene and labels fit, before any long work.
+
+    Sizes, place and CRS of both, labels inside, outside, doubled or on nodata, odd spectra among
+    them, bad bands, and what training and mapping will cost. Exits 2 if something is wrong.
+
+    Example: thonecls check scene.tif plants.gpkg --where "species = 'Lantana'"
+    """
+    found = workflow.check_scene(
+        scene,
+        labels,
+        scene_options=scene_options,
+        label_options=label_options,
+        config=resolve(preset, config),
+    )
+    if json:
+        print(jsonlib.dumps(found))
+    else:
+        _print_findings(found)
+    return 0 if found["fit"] else 2
+
+
+def _print_findings(found: dict[str, Any]) -> None:
+    marks = {"ok": "[green]✓[/green]", "note": "[yellow]![/yellow]", "problem": "[red]✕[/red]"}
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for finding in found["findings"]:
+        table.add_row(marks[finding["status"]], finding["subject"], escape(finding["words"]))
+    console = Console()
+    console.print(table)
+    labelled = found["labels"] is not None
+    if not found["fit"]:
+        console.print("[bold red]this will not work yet:[/bold red] mend what is marked ✕")
+    elif labelled:
+        console.print(
+            f"ready: thonecls train {escape(found['scene'])} {escape(found['labels'])} --out run"
+        )
+
+
+@app.command
 def train(
-    cube: CubeFile,
+    scene: SceneFile,
     labels: LabelsFile,
     *,
     out: Out,
-    target: Target = None,
     preset: Preset = "fast",
     method: Annotated[
         str, Parameter(help="How to learn the class; `thonecls methods` lists them.")
     ] = "t-honecls",
+    label: Annotated[str, Parameter(help="What the class is called, in maps and report.")] = (
+        "class"
+    ),
+    holdout: Annotated[
+        float,
+        Parameter(help="Share of the labels kept back to judge the map by; 0.2 is a good one."),
+    ] = 0.0,
+    seeds: Annotated[
+        int, Parameter(help="Models to train; several show where the map is uncertain.")
+    ] = 1,
+    seed: Seed = 0,
     estimate_prior: Annotated[
         Literal["km1", "km2", "bbe"] | None,
         Parameter(help="Estimate the class prior, for a method that needs one."),
     ] = None,
-    seed: Seed = 0,
     threshold: Threshold = 0.5,
-    bands_axis: Axis = None,
-    cube_variable: CubeVariable = None,
-    labels_variable: LabelsVariable = None,
-    overwrite: Annotated[
-        bool, Parameter(help="Replace a model that is in the folder already.", negative=())
-    ] = False,
+    floats: Floats = False,
+    minimum_area: MinimumArea = 0.0,
+    truth: TruthPath = None,
+    truth_target: TruthTarget = None,
+    truth_where: TruthWhere = None,
+    truth_negative: TruthNegative = None,
+    truth_layer: TruthLayer = None,
+    overwrite: Overwrite = False,
     resume: Annotated[
         bool, Parameter(help="Go on with a training that was stopped or killed.", negative=())
     ] = False,
     checkpoint_every: Annotated[
         float, Parameter(help="Seconds of training between two checkpoints.")
     ] = EVERY,
-    config: Settings = Overrides(),  # noqa: B008  # frozen
+    scene_options: SceneSettings = SceneFlags(),  # noqa: B008
+    label_options: LabelSettings = LabelFlags(),  # noqa: B008
+    config: Settings = Overrides(),  # noqa: B008
     json: Json = False,
 ) -> int:
-    """Train on your own scene and labels, then map the scene.
+    """Train on your own scene and labels, then map the scene and report how far to trust the map.
 
-    Writes model.safetensors, probability.npy, map.npy (1 class, 0 other, 255 nodata),
-    overview.png, curves.png and run.json. Ctrl-C ends training early and keeps what was learnt;
-    --resume goes on from there, and from the last checkpoint after a crash, to the same result.
+    Writes the model, the map (map.tif and probability.tif with styles for QGIS, polygons.gpkg;
+    .npy for array files), overview.png, report.html and run.json. Ctrl-C ends training early and
+    keeps what was learnt; --resume goes on from there, and from the last checkpoint after a
+    crash, to the same result.
 
-    Example: thonecls train scene.mat truth.mat --target 3 --out run
+    Example: thonecls train scene.tif plants.gpkg --holdout 0.2 --out run
 
-    Example: thonecls train scene.mat labels.npy --method matched-filter --out run
+    Example: thonecls train scene.mat truth.mat --target 3 --method matched-filter --out run
     """
+    options = TrainOptions(
+        method=method,
+        estimate_prior=estimate_prior,
+        seed=seed,
+        seeds=seeds,
+        holdout=holdout,
+        threshold=threshold,
+        label=label,
+        floats=floats,
+        minimum_area=minimum_area,
+    )
     with Display(errors, quiet=json) as display:
         summary = workflow.train_scene(
-            cube,
+            scene,
             labels,
             out,
             config=resolve(preset, config, method),
-            method=method,
-            estimate_prior=estimate_prior,
-            seed=seed,
-            target=target,
-            axis=bands_axis,
-            cube_variable=cube_variable,
-            labels_variable=labels_variable,
-            threshold=threshold,
+            options=options,
+            scene_options=scene_options,
+            label_options=label_options,
+            truth=_truth(truth, truth_target, truth_where, truth_negative, truth_layer),
             overwrite=overwrite,
             resume=resume,
             checkpoint_every=checkpoint_every,
@@ -129,54 +225,141 @@ def train(
     return conclude(summary, json)
 
 
+def _truth(
+    path: Path | None,
+    target: int | None,
+    where: str | None,
+    negative: str | None,
+    layer: str | None,
+) -> TruthFile | None:
+    if path is None:
+        if any(value is not None for value in (target, where, negative, layer)):
+            raise ConfigError("what is the truth's file? Give it by --truth")
+        return None
+    return TruthFile(path, LabelOptions(target=target, where=where, layer=layer), negative)
+
+
 @app.command(name="map")
 def map_command(
-    model: Annotated[Path, Parameter(help="A model, or the run folder that holds it.")],
-    cube: Annotated[
-        Path, Parameter(help="The scene to map, with the bands of the training scene.")
+    model: Annotated[Path, Parameter(help="A model, or the folder of a training.")],
+    scenes: Annotated[
+        list[str], Parameter(help="Scenes to map, or patterns such as 'flights/*.tif'.")
     ],
     *,
     out: Out,
-    threshold: Threshold = 0.5,
-    bands_axis: Axis = None,
-    cube_variable: CubeVariable = None,
+    threshold: Annotated[float, Parameter(help="Probability above which a pixel is mapped.")] = 0.5,
+    floats: Floats = False,
+    minimum_area: MinimumArea = 0.0,
+    tolerance: Annotated[
+        float | None,
+        Parameter(help="How far apart in nm bands of model and scene may be; half their spacing."),
+    ] = None,
     device: Annotated[str, Parameter(help="auto, cpu, cuda or mps.")] = "auto",
-    overwrite: Annotated[
-        bool, Parameter(help="Replace a map that is in the folder already.", negative=())
+    dask: Annotated[
+        str | None, Parameter(help="Address of a Dask scheduler whose workers score the windows.")
+    ] = None,
+    overwrite: Overwrite = False,
+    resume: Annotated[
+        bool, Parameter(help="Go on with a map that was stopped or killed.", negative=())
     ] = False,
+    scene_options: SceneSettings = SceneFlags(),  # noqa: B008
     json: Json = False,
 ) -> int:
-    """Map a scene with a trained model.
+    """Map scenes with a trained model, of any size, window by window.
 
-    Writes probability.npy, map.npy (1 class, 0 other, 255 nodata), overview.png and map.json.
+    Bands are matched by wavelength. Writes map.tif, probability.tif, novelty.tif (above 1: unlike
+    the training scene), with several models uncertainty.tif, polygons.gpkg, overview.png and
+    map.json; of several scenes each into its own folder.
 
-    Example: thonecls map run/model.safetensors scene.mat --out map
+    Example: thonecls map run scene.tif --out map
     """
-    with Display(errors, quiet=json) as display:
-        summary = workflow.map_scene(
-            model,
-            cube,
-            out,
-            axis=bands_axis,
-            variable=cube_variable,
-            threshold=threshold,
-            device=device,
-            overwrite=overwrite,
-            on_window=display.on_window,
+    files = _expand(scenes)
+    summaries = []
+    for file in files:
+        with Display(errors, quiet=json) as display:
+            summary = workflow.map_scene(
+                model,
+                file,
+                out if len(files) == 1 else out / file.stem,
+                options=scene_options,
+                threshold=threshold,
+                floats=floats,
+                minimum_area=minimum_area,
+                tolerance=tolerance,
+                device=device,
+                dask=dask,
+                overwrite=overwrite,
+                resume=resume,
+                on_window=display.on_window,
+            )
+        summaries.append(summary)
+        if not json:
+            conclude(summary, json)
+    if json:
+        print(jsonlib.dumps(summaries[0] if len(files) == 1 else summaries))
+    return 0
+
+
+def _expand(patterns: list[str]) -> list[Path]:
+    """Files by name or by pattern, each once."""
+    found: dict[Path, None] = {}
+    for pattern in patterns:
+        path = Path(pattern)
+        names = [pattern] if path.exists() else sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207
+        if not names and glob.has_magic(pattern):
+            raise FileError(f"no file fits {pattern}: check the folder and the pattern")
+        found |= dict.fromkeys(Path(name) for name in names or [pattern])
+    stems = [path.stem for path in found]
+    twice = {stem for stem in stems if stems.count(stem) > 1}
+    if twice:
+        raise FileError(
+            f"several scenes are called {twice.pop()}: map them one by one, each with its --out"
         )
-    return conclude(summary, json)
+    return list(found)
+
+
+@app.command
+def report(
+    run: Annotated[Path, Parameter(help="The folder of a training.")],
+    *,
+    truth: TruthPath = None,
+    truth_target: TruthTarget = None,
+    truth_where: TruthWhere = None,
+    truth_negative: TruthNegative = None,
+    truth_layer: TruthLayer = None,
+    json: Json = False,
+) -> int:
+    """Write the report of a training anew, with scores if truth is given.
+
+    report.html is one page that needs no other file; report.json says the same for programs.
+
+    Example: thonecls report run --truth survey.gpkg --truth-where "present = 1"
+    """
+    scores = workflow.write_report(
+        run, _truth(truth, truth_target, truth_where, truth_negative, truth_layer)
+    )
+    written = jsonlib.loads((run / "report.json").read_text())
+    if json:
+        print(jsonlib.dumps(written))
+        return 0
+    console = Console()
+    console.print(escape(written["summary"]), soft_wrap=True)
+    if scores is not None:
+        console.print(
+            f"precision {scores.precision:.2f}  recall {scores.recall:.2f}  F1 {scores.f1:.2f}"
+        )
+    console.print(f"page: {escape(str(run / 'report.html'))}", soft_wrap=True)
+    return 0
 
 
 @app.command
 def prior(
-    cube: CubeFile,
+    scene: SceneFile,
     labels: LabelsFile,
     *,
-    target: Target = None,
     seed: Seed = 0,
-    bands_axis: Axis = None,
-    cube_variable: CubeVariable = None,
-    labels_variable: LabelsVariable = None,
+    scene_options: SceneSettings = SceneFlags(),  # noqa: B008
+    label_options: LabelSettings = LabelFlags(),  # noqa: B008
     json: Json = False,
 ) -> int:
     """Estimate how large a share of the scene the class takes, by three estimators.
@@ -189,13 +372,7 @@ def prior(
     """
     with Display(errors, quiet=json):
         found = workflow.estimate_priors(
-            cube,
-            labels,
-            seed=seed,
-            target=target,
-            axis=bands_axis,
-            cube_variable=cube_variable,
-            labels_variable=labels_variable,
+            scene, labels, seed=seed, scene_options=scene_options, label_options=label_options
         )
     if json:
         print(jsonlib.dumps(found))
@@ -209,13 +386,15 @@ def prior(
 
 @app.command
 def info(
-    path: Annotated[Path, Parameter(help="A model, a run folder, or a cube.")],
+    path: Annotated[Path, Parameter(help="A model, the folder of a training, or a scene.")],
     *,
-    cube_variable: CubeVariable = None,
+    variable: Annotated[
+        str | None, Parameter(help="The array or subdataset, where the file holds several.")
+    ] = None,
     json: Json = False,
 ) -> int:
-    """Show what a model or a cube holds.
+    """Show what a model or a scene holds.
 
     Example: thonecls info run/model.safetensors
     """
-    return conclude(workflow.describe(path, variable=cube_variable), json)
+    return conclude(workflow.describe(path, variable=variable), json)

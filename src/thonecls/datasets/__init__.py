@@ -5,6 +5,7 @@ from __future__ import annotations
 from thonecls.datasets.catalogue import DATASETS, Spec
 from thonecls.datasets.dataset import Dataset
 from thonecls.datasets.downloading import download
+from thonecls.datasets.example import Example, write_example
 from thonecls.datasets.loading import (
     data_root,
     enmap_potsdam,
@@ -18,6 +19,7 @@ from thonecls.datasets.synthetic import synthetic
 __all__ = [
     "DATASETS",
     "Dataset",
+    "Example",
     "Spec",
     "data_root",
     "download",
@@ -27,4 +29,5 @@ __all__ = [
     "is_present",
     "load_dataset",
     "synthetic",
+    "write_example",
 ]

@@ -33,21 +33,8 @@ def read_label_raster(path: Path, grid: Grid, *, target: int | None = None) -> L
     Without a target the raster holds 1 and 0 (or -1). A raster in another grid is resampled to
     the nearest neighbour where both have a CRS, and refused where not.
     """
-    if not path.is_file():
-        raise FileError(f"there is no file {path}: check the path")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
-            with rasterio.open(path) as raster:
-                values, own, note = _read_onto(raster, grid, path.name)
-    except rasterio.errors.RasterioError as e:
-        raise FileError(f"cannot read {path} ({e}): it must be a whole raster file") from e
+    values, note = _read(path, grid)
     known = np.unique(values.compressed()).tolist()
-    if not known:
-        raise LabelError(
-            f"{path.name} has no value inside the scene: it covers {describe(own)}, "
-            f"the scene {describe(grid)}; check that the two belong together"
-        )
     shown = ", ".join(f"{v:g}" for v in known[:8]) + (", …" if len(known) > 8 else "")
     if target is None and not set(known) <= {-1, 0, 1}:
         raise LabelError(
@@ -60,6 +47,30 @@ def read_label_raster(path: Path, grid: Grid, *, target: int | None = None) -> L
             f"it holds {shown}: pick one of these (--target)"
         )
     return LabelRaster(np.asarray(mask, dtype=bool), note)
+
+
+def read_labelled(path: Path, grid: Grid) -> BoolArray:
+    """Where a raster of class numbers has one: neither nodata nor 0."""
+    return np.asarray(np.ma.filled(_read(path, grid)[0] != 0, False), dtype=bool)
+
+
+def _read(path: Path, grid: Grid) -> tuple[Any, str]:
+    """The masked values of a raster on the scene's grid, and how it was laid."""
+    if not path.is_file():
+        raise FileError(f"there is no file {path}: check the path")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
+            with rasterio.open(path) as raster:
+                values, own, note = _read_onto(raster, grid, path.name)
+    except rasterio.errors.RasterioError as e:
+        raise FileError(f"cannot read {path} ({e}): it must be a whole raster file") from e
+    if not values.count():
+        raise LabelError(
+            f"{path.name} has no value inside the scene: it covers {describe(own)}, "
+            f"the scene {describe(grid)}; check that the two belong together"
+        )
+    return values, note
 
 
 def _read_onto(raster: Any, grid: Grid, name: str) -> tuple[Any, Grid, str]:

@@ -1,0 +1,97 @@
+"""Calls run here, in several processes, or on a Dask cluster, as there is room for them."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing.connection import wait
+from typing import Any, TypeVar
+
+from thonecls.errors import ConfigError
+
+Key = TypeVar("Key")
+Room = Callable[[], int]  # how many calls are to be under way at a time
+
+
+@contextmanager
+def workers(jobs: int = 1, dask: str | None = None) -> Iterator[tuple[Executor, Room]]:
+    """Something that runs calls, and how many at a time it has room for.
+
+    jobs: processes on this machine, 1 for this one; dask: a scheduler's address to use instead.
+    """
+    if dask is not None:
+        client = _connect(dask)
+        with client, client.get_executor(pure=False) as pool:
+            yield pool, lambda: max(1, sum(client.ncores().values()))
+    elif jobs == 1:
+        yield _Here(), lambda: 1
+    else:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(
+            jobs, mp_context=context, initializer=_end_with_parent, max_tasks_per_child=1
+        ) as pool:
+            yield pool, lambda: jobs
+
+
+def run_all(
+    pool: Executor, room: Room, calls: Iterable[tuple[Key, Callable[..., Any], tuple[Any, ...]]]
+) -> Iterator[tuple[Key, Future[Any]]]:
+    """Run calls, each with a key; yields keys with their results as they end.
+
+    The next call is asked for only when there is room for it.
+    """
+    running: dict[Future[Any], Key] = {}
+
+    def ended() -> Iterator[tuple[Key, Future[Any]]]:
+        done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+        for future in done:
+            yield running.pop(future), future
+
+    for key, call, arguments in calls:
+        running[pool.submit(call, *arguments)] = key
+        while len(running) >= room():
+            yield from ended()
+    while running:
+        yield from ended()
+
+
+class _Here(Executor):
+    """Runs a call at once, in this process."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+def _connect(address: str) -> Any:
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ConfigError(
+            "a cluster needs the package 'distributed': pip install 'thonecls[cluster]'"
+        ) from error
+    try:
+        return Client(address, timeout="10s")
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"no Dask scheduler answers at {address} ({error}): start one with `dask scheduler`, "
+            "workers with `dask worker ADDRESS --nthreads 1`, and give the address that it prints"
+        ) from error
+
+
+def _end_with_parent() -> None:
+    """A killed parent must not leave workers behind that go on with its work."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

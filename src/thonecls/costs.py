@@ -1,0 +1,54 @@
+"""What training and mapping cost, before they begin: seconds and bytes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from thonecls.train import TrainConfig
+
+# Measured on two cores of a server (benchmarks/step.py, benchmarks/scale.py).
+TRAINING = 45e-6  # seconds of one core, for a pixel in a step of student and teacher
+SCORING = 14e-6  # seconds of one core, for a pixel that is mapped
+SETTLED = 0.3  # of the epochs that a preset allows are needed before training settles
+ALONE = 0.75  # of a step's time is left without a teacher
+STARTED = 0.6e9  # bytes of a process before it works
+BYTES = 4600  # of memory for a pixel that a step sees
+TILE = 1.8e9  # bytes that mapping takes at most
+
+
+class Cost(NamedTuple):
+    """Seconds and bytes."""
+
+    seconds: float
+    memory: float
+
+
+def work_of_epoch(config: TrainConfig, pixels: int) -> float:
+    """Pixels times steps of an epoch, less where the network is narrower or alone."""
+    teacher = 1.0 if config.beta else ALONE
+    return config.batches * min(pixels, config.budget) * config.width**2 * teacher
+
+
+def training_cost(config: TrainConfig, pixels: int, threads: int, rate: float = TRAINING) -> Cost:
+    """Of training on a scene of so many pixels; rate: seconds of a core for a pixel in a step."""
+    epochs = config.epochs * (SETTLED if config.settle else 1)
+    seconds = rate * epochs * work_of_epoch(config, pixels) / threads
+    return Cost(seconds, STARTED + BYTES * config.width * min(pixels, config.budget))
+
+
+def mapping_cost(pixels: int, threads: int, models: int = 1) -> Cost:
+    """Of mapping a scene of so many pixels."""
+    return Cost(SCORING * pixels * models / threads, STARTED + min(TILE, BYTES * pixels))
+
+
+def in_words(seconds: float) -> str:
+    """A duration as people say it.
+
+    >>> in_words(42), in_words(600), in_words(3 * 3600)
+    ('42 s', '10 min', '3.0 h')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

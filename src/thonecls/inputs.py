@@ -1,0 +1,255 @@
+"""Scenes and labels from whatever file they are in: arrays, rasters, vector layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from thonecls.arrays import ENDINGS as ARRAYS
+from thonecls.arrays import open_scene, read_positives
+from thonecls.errors import ConfigError, LabelError, SceneError
+from thonecls.raster import (
+    BandChoice,
+    RasterSource,
+    find_bad_bands,
+    open_raster,
+    parse_bands,
+    parse_wavelengths,
+)
+from thonecls.scene import BoolArray, Grid, Source
+from thonecls.splits import positive_mask
+from thonecls.vector import burn_positives, burn_truth, is_vector, read_label_raster, read_labelled
+
+
+def _option(help: str, default: Any = None) -> Any:
+    """A field whose help text the command line shows."""
+    return field(default=default, metadata={"help": help})
+
+
+@dataclass(frozen=True)
+class SceneOptions:
+    """How a scene's file is to be read."""
+
+    bands: str | None = _option("Bands to use, by number from 1, such as 1-50,60.")
+    wavelengths: str | None = _option("Bands to use, by wavelength in nm, such as 450-900.")
+    drop_bands: str | None = _option("Bands to leave out, by number from 1.")
+    drop_bad_bands: bool = _option(
+        "Leave out bands that are dead, or in which the air lets no light through.", False
+    )
+    nodata: float | None = _option("A value that means no data, besides what the file declares.")
+    variable: str | None = _option("The array or subdataset, where the file holds several.")
+    bands_axis: Literal["first", "last"] | None = _option(
+        "Which axis of an array holds the bands; by default told from the labels or the model."
+    )
+
+
+@dataclass(frozen=True)
+class LabelOptions:
+    """How a file of labels is to be read."""
+
+    target: int | None = _option("The class number, in a map of several classes.")
+    layer: str | None = _option("The layer, where the file holds several.")
+    where: str | None = _option("Which features, such as \"species = 'Lantana'\".")
+    all_touched: bool = _option("Label all pixels that a polygon or line touches.", False)
+    crs: str | None = _option("The labels' CRS, such as EPSG:4326, whatever the file says.")
+    buffer: float | None = _option("Widen the features by a distance, in the scene's units.")
+    labels_variable: str | None = _option("The labels' array, where the file holds several.")
+
+
+@dataclass(frozen=True, eq=False)
+class SceneInput:
+    """A scene that is open; notes: what a person should know about how it was read."""
+
+    path: Path
+    source: Source
+    grid: Grid
+    wavelengths: tuple[float, ...] | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class LabelInput:
+    """Positives as an (H, W) mask; notes: what became of the file's features."""
+
+    path: Path
+    mask: BoolArray
+    notes: tuple[str, ...] = ()
+
+
+def is_array(path: Path) -> bool:
+    """Whether a file holds plain arrays, without georeference."""
+    return path.suffix.lower() in ARRAYS
+
+
+def read_scene(
+    path: Path,
+    options: SceneOptions | None = None,
+    *,
+    labels: Path | None = None,
+    label_options: LabelOptions | None = None,
+    bands: int | None = None,
+) -> SceneInput:
+    """Open a scene; only what is needed to know its size is read.
+
+    labels, bands: a file of labels, or the bands of a model, that tell which axis of an array
+    holds the bands.
+    """
+    options = options or SceneOptions()
+    if is_array(path):
+        return _open_array(path, options, labels, label_options or LabelOptions(), bands)
+    choice = BandChoice(
+        keep=parse_bands(options.bands) if options.bands else None,
+        wavelengths=parse_wavelengths(options.wavelengths) if options.wavelengths else None,
+        drop=parse_bands(options.drop_bands) if options.drop_bands else (),
+    )
+    source = open_raster(
+        path,
+        bands=choice,
+        nodata=options.nodata,
+        variable=options.variable,
+        axis=options.bands_axis,
+    )
+    if options.drop_bad_bands:
+        source = source.without(find_bad_bands(source))
+    return SceneInput(path, source, source.grid, source.wavelengths, source.dropped)
+
+
+def _open_array(
+    path: Path,
+    options: SceneOptions,
+    labels: Path | None,
+    label_options: LabelOptions,
+    bands: int | None,
+) -> SceneInput:
+    if options.wavelengths:
+        raise ConfigError(f"{path.name} names no wavelengths: choose bands by number (--bands)")
+    if options.drop_bad_bands:
+        raise ConfigError(f"{path.name} names no wavelengths: name the bad bands (--drop-bands)")
+    pixels = None
+    if labels is not None and _holds_pixels(labels):
+        pixels = read_positives(
+            labels, target=label_options.target, variable=label_options.labels_variable
+        )
+    source = open_scene(
+        path,
+        axis=options.bands_axis,
+        variable=options.variable,
+        labels=pixels,
+        bands=bands,
+        nodata=options.nodata,
+    )
+    kept = _chosen(options, source.bands)
+    if kept is not None:
+        source = source.take(kept)
+    return SceneInput(path, source, Grid(source.shape))
+
+
+def _chosen(options: SceneOptions, bands: int) -> list[int] | None:
+    """Positions of the bands to use, from 0; None for all."""
+    if not (options.bands or options.drop_bands):
+        return None
+    keep = parse_bands(options.bands) if options.bands else tuple(range(1, bands + 1))
+    drop = parse_bands(options.drop_bands) if options.drop_bands else ()
+    for number in (*keep, *drop):
+        if number > bands:
+            raise ConfigError(f"there is no band {number}: the scene has bands 1-{bands}")
+    kept = [number - 1 for number in keep if number not in drop]
+    if len(kept) < 2:
+        raise SceneError(f"{len(kept)} bands are left of {bands}: keep 2 or more")
+    return kept
+
+
+def _holds_pixels(path: Path) -> bool:
+    """Whether a file of labels speaks of rows and columns."""
+    return is_array(path) or (path.suffix.lower() == ".csv" and not is_vector(path))
+
+
+def read_labels(path: Path, grid: Grid, options: LabelOptions | None = None) -> LabelInput:
+    """The positive pixels that a file of labels marks on a scene's grid, whatever its kind."""
+    options = options or LabelOptions()
+    if _holds_pixels(path):
+        _refuse_options(path, options, ("layer", "where", "all_touched", "crs", "buffer"))
+        found = read_positives(path, target=options.target, variable=options.labels_variable)
+        return LabelInput(path, positive_mask(found, grid.shape))
+    if not is_vector(path):
+        _refuse_options(path, options, ("layer", "where", "all_touched", "crs", "buffer"))
+        raster = read_label_raster(path, grid, target=options.target)
+        return LabelInput(path, raster.mask, (raster.note,))
+    _refuse_options(path, options, ("target", "labels_variable"))
+    burnt = burn_positives(
+        path,
+        grid,
+        layer=options.layer,
+        where=options.where,
+        all_touched=options.all_touched,
+        crs=options.crs,
+        buffer=options.buffer,
+    )
+    kinds = {
+        "inside": burnt.inside,
+        "outside the scene": burnt.outside,
+        "too small to cover a pixel": burnt.missed,
+        "without geometry": burnt.empty,
+    }
+    counts = ", ".join(f"{n} {kind}" for kind, n in kinds.items() if n)
+    notes = [f"{burnt.features} features: {counts}", burnt.crs_note]
+    if burnt.doubled:
+        notes.append(f"{burnt.doubled} points fall on a pixel that is labelled already")
+    if burnt.repaired:
+        notes.append(f"{burnt.repaired} polygons were invalid and are mended")
+    return LabelInput(path, burnt.mask, tuple(notes))
+
+
+def _refuse_options(path: Path, options: LabelOptions, names: tuple[str, ...]) -> None:
+    """No option is ever silently ignored."""
+    for name in names:
+        if getattr(options, name) not in (None, False):
+            flag = f"--{name.replace('_', '-')}"
+            raise ConfigError(f"{flag} has no meaning for labels in {path.name}: leave it out")
+
+
+def read_truth(
+    path: Path, grid: Grid, options: LabelOptions | None = None, *, negative: str | None = None
+) -> tuple[BoolArray, BoolArray]:
+    """What is known of a scene, for evaluation only: where the class is, and what is tested.
+
+    In a map of class numbers, with `target`, all that is labelled is tested. Of a vector layer
+    `where` picks the positives and `negative` the others; without it only recall can be told.
+    """
+    options = options or LabelOptions()
+    if is_vector(path) and not _holds_pixels(path):
+        truth = burn_truth(
+            path,
+            grid,
+            positive_where=options.where,
+            negative_where=negative,
+            layer=options.layer,
+            all_touched=options.all_touched,
+            crs=options.crs,
+        )
+        return truth == 1, truth != 255
+    if negative is not None:
+        raise ConfigError(f"{path.name} is no vector layer: leave out what picks its negatives")
+    of_class = read_labels(path, grid, options).mask
+    if options.target is None:
+        return of_class, np.ones(grid.shape, dtype=bool)
+    labelled = _labelled(path, grid, options)
+    if not labelled.any():
+        raise LabelError(f"{path.name} labels no pixel: check that it is the right file")
+    return of_class, labelled
+
+
+def _labelled(path: Path, grid: Grid, options: LabelOptions) -> BoolArray:
+    """Where a map of class numbers has one."""
+    if is_array(path):
+        found = read_positives(path, variable=options.labels_variable)
+        return np.asarray(found != 0).reshape(grid.shape)
+    return read_labelled(path, grid)
+
+
+def is_raster(scene: SceneInput) -> bool:
+    """Whether maps of the scene are written as georeferenced rasters."""
+    return isinstance(scene.source, RasterSource)

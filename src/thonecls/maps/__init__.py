@@ -1,0 +1,23 @@
+"""Maps as people open them: COGs in colour, polygons with area, and a picture to look at."""
+
+from __future__ import annotations
+
+from thonecls.maps.cogs import MISSING
+from thonecls.maps.layers import LayerWriter
+from thonecls.maps.polygons import write_polygons
+from thonecls.maps.quicklook import rgb_bands, write_quicklook
+from thonecls.maps.styles import Kind, write_qml
+from thonecls.maps.writer import MAP, PROBABILITY, MapWriter
+
+__all__ = [
+    "MAP",
+    "MISSING",
+    "PROBABILITY",
+    "Kind",
+    "LayerWriter",
+    "MapWriter",
+    "rgb_bands",
+    "write_polygons",
+    "write_qml",
+    "write_quicklook",
+]

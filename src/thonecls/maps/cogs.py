@@ -1,0 +1,144 @@
+"""Maps as cloud-optimised GeoTIFFs in a scene's own geometry."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import rasterio
+import rasterio.shutil
+from affine import Affine
+from matplotlib.colors import to_rgb
+from numpy.typing import NDArray
+from rasterio._err import CPLE_BaseError
+from rasterio.errors import NotGeoreferencedWarning
+from rasterio.windows import Window
+
+from thonecls.errors import FileError
+from thonecls.scene import FloatArray, Grid
+
+MISSING = 255  # nodata in maps of whole numbers
+BLOCK = 512  # pixels a side of what is held while maps are finished
+CACHE = 64  # MB that GDAL keeps of a map; by itself it takes a share of the machine
+
+
+@dataclass(frozen=True)
+class Cog:
+    """A raster to be made: how values, NaN on nodata, are written in it, and what it says.
+
+    scale: of the numbers written, so that viewers show the values. Those with colours are
+    classes, whose overviews hold the commonest; others hold means. floats: float32, not uint8.
+    """
+
+    path: Path
+    encode: Callable[[FloatArray], NDArray[Any]]
+    description: str
+    scale: float = 1.0
+    floats: bool = False
+    colours: Mapping[int, str] | None = None
+
+
+def write_cogs(
+    cogs: Sequence[Cog],
+    grid: Grid,
+    blocks: Iterator[tuple[slice, slice, FloatArray]],
+    tags: Mapping[str, str],
+) -> None:
+    """Encode values block by block, each once for all rasters, and turn these into COGs."""
+    raw = [cog.path.with_name(f".raw-{cog.path.name}") for cog in cogs]
+    with rasterio.Env(GDAL_CACHEMAX=CACHE), ExitStack() as stack:
+        rasters = [
+            stack.enter_context(_create(path, cog, grid, tags))
+            for path, cog in zip(raw, cogs, strict=True)
+        ]
+        for rows, columns, values in blocks:
+            window = Window.from_slices(rows, columns)
+            for raster, cog in zip(rasters, cogs, strict=True):
+                raster.write(cog.encode(values), 1, window=window)
+    for path, cog in zip(raw, cogs, strict=True):
+        if cog.colours:
+            _to_cog(path, cog.path, "MODE")
+        else:
+            _to_cog(path, cog.path, "AVERAGE", predictor="YES")
+
+
+def tag_texts(tags: Mapping[str, Any] | None) -> dict[str, str]:
+    """Tags as a file keeps them: texts as they are, all else as JSON."""
+    return {
+        key: value if isinstance(value, str) else json.dumps(value, default=str)
+        for key, value in (tags or {}).items()
+    }
+
+
+def _create(path: Path, cog: Cog, grid: Grid, tags: Mapping[str, str]) -> Any:
+    """A tiled raster without compression, for windows in any order."""
+    dataset = _open_new(path, grid, np.float32 if cog.floats else np.uint8)
+    dataset.update_tags(**tags)
+    if cog.colours:
+        dataset.write_colormap(1, {k: (*_rgb(c), 255) for k, c in cog.colours.items()})
+    dataset.set_band_description(1, cog.description)
+    if cog.scale != 1:
+        dataset.scales = (cog.scale,)
+    return dataset
+
+
+def _open_new(path: Path, grid: Grid, dtype: type[np.generic]) -> Any:
+    """A new one-band GeoTIFF of the scene's geometry, to the last digit."""
+    with warnings.catch_warnings():  # a scene need not lie anywhere on Earth
+        warnings.simplefilter("ignore", NotGeoreferencedWarning)
+        return rasterio.open(
+            path,
+            "w",
+            driver="GTiff",
+            height=grid.shape[0],
+            width=grid.shape[1],
+            count=1,
+            dtype=np.dtype(dtype).name,
+            nodata=np.nan if dtype is np.float32 else MISSING,
+            transform=None if grid == Grid(grid.shape) else Affine(*grid.transform),
+            crs=None if grid.crs is None else rasterio.crs.CRS.from_wkt(grid.crs),
+            tiled=True,
+            blockxsize=BLOCK,
+            blockysize=BLOCK,
+            BIGTIFF="IF_SAFER",
+        )
+
+
+def _to_cog(raw: Path, path: Path, resampling: str, **options: str) -> None:
+    """A compressed COG with overviews from a plain raster, which is deleted."""
+    with rasterio.Env(GDAL_CACHEMAX=CACHE), warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotGeoreferencedWarning)
+        rasterio.shutil.copy(
+            raw,
+            path,
+            driver="COG",
+            compress="DEFLATE",
+            blocksize=str(BLOCK),
+            overview_resampling=resampling,
+            bigtiff="IF_SAFER",
+            **options,
+        )
+    raw.unlink()
+
+
+def _rgb(colour: str) -> tuple[int, int, int]:
+    red, green, blue = (round(255 * part) for part in to_rgb(colour))
+    return red, green, blue
+
+
+@contextmanager
+def disk_errors(folder: Path) -> Iterator[None]:
+    """What the disk refuses, as an error that names the folder and what to do."""
+    try:
+        yield
+    except (OSError, CPLE_BaseError) as e:
+        raise FileError(
+            f"cannot write to {folder} ({e.__cause__ or e}): free disk space, or choose another "
+            "folder"
+        ) from e

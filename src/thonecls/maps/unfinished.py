@@ -1,0 +1,177 @@
+"""Windows on their way to whole files: on disk, in any order, to be resumed or cleared away."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from thonecls.errors import FileError, SceneError
+from thonecls.files import check_writable
+from thonecls.maps.cogs import BLOCK, disk_errors
+from thonecls.scene import BoolArray, FloatArray, Grid
+
+
+class Unfinished:
+    """One layer on its way to whole files in `folder`, its windows in a hidden folder there.
+
+    name: of the hidden folder; writers into one folder at a time need different ones. tags: what
+    the values come from; other tags do not resume them. room: bytes that a pixel takes up to.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        grid: Grid,
+        name: str,
+        *,
+        tags: Mapping[str, str],
+        room: int,
+        resume: bool,
+    ) -> None:
+        self.folder, self.grid, self.resume = folder, grid, resume
+        self._part = folder / f".{name}.part"
+        self._about = json.dumps([grid.shape, grid.transform, grid.crs, tags])
+        self._room = room
+        self._made = False
+        self._scores: _Scores | None = None
+
+    def open(self) -> None:
+        """Make the hidden folder, or take up what an earlier one with the same tags left."""
+        check_writable(self.folder)
+        self._made = not self.folder.exists()
+        try:
+            with disk_errors(self.folder):
+                found = self._part / "about.json"
+                known = self.resume and found.is_file()
+                if not (known and found.read_text("utf-8") == self._about):
+                    shutil.rmtree(self._part, ignore_errors=True)
+                self._part.mkdir(parents=True, exist_ok=True)
+                self._check_space()
+                self._scores = _Scores(self._part / "scores", self.grid.shape)
+                found.write_text(self._about, "utf-8")
+        except BaseException:
+            if not self.resume:
+                self._clean()
+            raise
+
+    def write(self, rows: slice, columns: slice, values: FloatArray) -> None:
+        """A window, (H, W) float32, NaN on nodata; a later one replaces an earlier."""
+        assert self._scores is not None
+        with disk_errors(self.folder):
+            self._scores.write(rows, columns, values)
+
+    def done(self, rows: slice, columns: slice) -> bool:
+        """Whether every pixel of a window has been written, now or before a resume."""
+        assert self._scores is not None
+        return not bool(self._scores.read(rows, columns)[1].any())
+
+    def blocks(self) -> Iterator[tuple[slice, slice, FloatArray]]:
+        """The whole layer, block by block; an error where a pixel was never written."""
+        assert self._scores is not None
+        for rows, columns in _blocks(self.grid.shape):
+            values, unwritten = self._scores.read(rows, columns)
+            if unwritten.any():
+                raise SceneError(
+                    f"rows {rows.start}-{rows.stop} of the map have pixels that were never "
+                    "written: write every window, NaN where there is no data"
+                )
+            yield rows, columns, values
+
+    def close(self, finish: Callable[[Path], None] | None) -> None:
+        """Give all files that `finish` makes in a folder their place; None after an error."""
+        assert self._scores is not None
+        whole = False
+        try:
+            if finish is not None:
+                with disk_errors(self.folder):
+                    made = self._part / "whole"
+                    shutil.rmtree(made, ignore_errors=True)  # of a finish that was cut short
+                    made.mkdir()
+                    finish(made)
+                    self._publish(made)
+                whole = True
+        finally:
+            self._scores.close()
+            if whole or not self.resume:
+                self._clean()
+
+    def _publish(self, made: Path) -> None:
+        # Hidden is what GDAL may leave beside a raster on its way to a COG.
+        paths = sorted(path for path in made.iterdir() if not path.name.startswith("."))
+        for raster in (path.name for path in paths if path.suffix == ".tif"):
+            for ending in (".aux.xml", ".ovr", ".msk"):  # what viewers left beside an older map
+                (self.folder / f"{raster}{ending}").unlink(missing_ok=True)
+        for path in paths:
+            path.replace(self.folder / path.name)
+
+    def _clean(self) -> None:
+        shutil.rmtree(self._part, ignore_errors=True)
+        if self._made and self.folder.is_dir() and not any(self.folder.iterdir()):
+            self.folder.rmdir()
+
+    def _check_space(self) -> None:
+        pixels = self.grid.shape[0] * self.grid.shape[1]
+        needed, free = pixels * self._room, shutil.disk_usage(self._part).free
+        if needed > free:
+            raise FileError(
+                f"a map of {pixels:,} pixels takes up to {needed / 1e9:.1f} GB while it is made; "
+                f"{self.folder} has {free / 1e9:.1f} GB left: free some, or choose another folder"
+            )
+
+
+class _Scores:
+    """Values in a file, row after row, that knows which of them were written."""
+
+    def __init__(self, path: Path, shape: tuple[int, int]) -> None:
+        self.shape = shape
+        size = shape[0] * shape[1] * 4
+        whole = path.is_file() and path.stat().st_size == size
+        if not whole:
+            with path.open("wb") as file:
+                file.truncate(size)  # zeros that take no room until they are written
+        self.file: BinaryIO = path.open("r+b")
+
+    def write(self, rows: slice, columns: slice, values: FloatArray) -> None:
+        # A zero is written as -0.0, whose bits are not all 0 as those of an unwritten pixel are.
+        kept = np.where(values == 0, np.float32(-0.0), values).astype("<f4")
+        inside = [
+            0 <= part.start < part.stop <= n
+            for part, n in zip((rows, columns), self.shape, strict=True)
+        ]
+        if not all(inside) or kept.shape != (rows.stop - rows.start, columns.stop - columns.start):
+            raise SceneError(
+                f"a window of {kept.shape} pixels does not fit rows {rows.start}-{rows.stop}, "
+                f"columns {columns.start}-{columns.stop} of a map of {self.shape}"
+            )
+        for row, line in zip(range(rows.start, rows.stop), kept, strict=True):
+            self.file.seek(4 * (row * self.shape[1] + columns.start))
+            self.file.write(line.tobytes())
+        self.file.flush()
+
+    def read(self, rows: slice, columns: slice) -> tuple[FloatArray, BoolArray]:
+        """Values of a window, and which of its pixels were never written."""
+        lines, length = [], 4 * (columns.stop - columns.start)
+        for row in range(rows.start, rows.stop):
+            self.file.seek(4 * (row * self.shape[1] + columns.start))
+            lines.append(np.frombuffer(self.file.read(length), dtype="<f4"))
+        values = np.stack(lines)
+        return values + np.float32(0), values.view("<u4") == 0
+
+    def close(self) -> None:
+        with suppress(OSError):  # a full disk again; what counts was flushed
+            self.file.close()
+
+
+def _blocks(shape: tuple[int, int]) -> Iterator[tuple[slice, slice]]:
+    for row in range(0, shape[0], BLOCK):
+        for column in range(0, shape[1], BLOCK):
+            yield (
+                slice(row, min(row + BLOCK, shape[0])),
+                slice(column, min(column + BLOCK, shape[1])),
+            )

@@ -1,0 +1,214 @@
+"""The report on a map: all that is known of it, and the same in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thonecls.errors import LabelError
+from thonecls.metrics import evaluate_pu
+from thonecls.priors import Prior
+from thonecls.trust.cautions import (
+    Caution,
+    Level,
+    about_history,
+    about_precision,
+    about_prevalence,
+    about_recall,
+    about_seeds,
+    about_training,
+)
+from thonecls.trust.evidence import (
+    BOOTSTRAPS,
+    Estimate,
+    Prevalence,
+    Resamples,
+    auc_from_pu,
+    estimate_prevalence,
+    estimate_rates,
+    estimate_recall,
+    percent,
+    resample,
+    span,
+)
+from thonecls.trust.stability import Stability, Votes, stability
+from thonecls.trust.thresholds import Choice, Curve, choose_threshold, threshold_curve
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """What labels tell that training did not see.
+
+    puf: recall² / mapped share; pauc: how often a label scores above an unlabeled pixel, auc:
+    above a true negative, as estimated; suggested: a threshold by the curve, which need not be
+    the one in use.
+    """
+
+    labels: int
+    recall: Estimate
+    precision: Estimate
+    f1: Estimate
+    fpr: Estimate
+    puf: float
+    pauc: float
+    auc: float
+    curve: Curve
+    suggested: Choice
+
+
+@dataclass(frozen=True)
+class TrustReport:
+    """What can be said of a map without negatives; None where it is not known.
+
+    share: of the unlabeled that is mapped; covered: of the whole scene, where that was counted.
+    """
+
+    threshold: float
+    unlabeled: int
+    share: float
+    covered: float
+    prevalence: Prevalence
+    held_out: HeldOut | None
+    stability: Stability | None
+    cautions: tuple[Caution, ...]
+
+    @property
+    def level(self) -> Level:
+        """The gravest of the cautions; good without any."""
+        levels = {caution.level for caution in self.cautions}
+        return "poor" if "poor" in levels else "check" if levels else "good"
+
+    @property
+    def rough(self) -> bool:
+        """Whether what depends on the prevalence is hardly more than a guess."""
+        return any(caution.name in ("prevalence", "contradiction") for caution in self.cautions)
+
+
+def assess(
+    held_out: NDArray[Any] | None,
+    unlabeled: NDArray[Any],
+    *,
+    rng: np.random.Generator,
+    threshold: float = 0.5,
+    trained: NDArray[Any] | None = None,
+    priors: Sequence[Prior] = (),
+    history: Mapping[str, Sequence[float]] | None = None,
+    degenerate: str | None = None,
+    votes: Votes | None = None,
+    covered: float | None = None,
+    bootstraps: int = BOOTSTRAPS,
+) -> TrustReport:
+    """Gather all that is known of a map.
+
+    held_out, unlabeled, trained: 1-D probabilities of positives that training did not see, of
+    pixels drawn from the scene, and of positives it did see; NaN is left out. priors: from
+    spectra; history: of training, by epoch; degenerate: what `find_degenerate` said; votes: of
+    maps by several seeds; covered: the share of the scene that is mapped, else of the unlabeled.
+    """
+    held, rest, seen = (
+        np.empty(0) if scores is None else scores[np.isfinite(scores)]
+        for scores in (held_out, unlabeled, trained)
+    )
+    if rest.size == 0:
+        raise LabelError("a map is judged by its unlabeled pixels. Got none; draw some thousands")
+    positive = held if held.size else None
+    draws = resample(positive, rest, rng=rng, threshold=threshold, bootstraps=bootstraps)
+    prevalence = estimate_prevalence(positive, rest, draws, threshold=threshold, given=priors)
+    share = float((rest > threshold).mean())
+    found = None
+    if held.size:
+        found = _judge(held, rest, prevalence, draws, threshold=threshold, rng=rng)
+    agreement = None if votes is None else stability(votes)
+    cautions = (
+        *([Caution("degenerate", degenerate, "poor")] if degenerate else []),
+        *_about_held_out(found, threshold, float((seen > threshold).mean()) if seen.size else None),
+        *about_history(history or {}),
+        *about_prevalence(prevalence),
+        *about_seeds(agreement),
+    )
+    covered = share if covered is None else covered
+    return TrustReport(threshold, rest.size, share, covered, prevalence, found, agreement, cautions)
+
+
+def _judge(
+    held_out: NDArray[Any],
+    unlabeled: NDArray[Any],
+    prevalence: Prevalence,
+    draws: Resamples,
+    *,
+    threshold: float,
+    rng: np.random.Generator,
+) -> HeldOut:
+    """What the held-out labels tell."""
+    recall, share = estimate_recall(held_out, threshold), float((unlabeled > threshold).mean())
+    precision, f1, fpr = estimate_rates(recall.value, share, prevalence, draws, rng=rng)
+    curve = threshold_curve(held_out, unlabeled, prevalence=prevalence.value)
+    pauc = evaluate_pu(held_out, unlabeled, threshold=threshold).pauc / 100
+    return HeldOut(
+        labels=held_out.size,
+        recall=recall,
+        precision=precision,
+        f1=f1,
+        fpr=fpr,
+        puf=recall.value**2 / max(share, curve.floor),
+        pauc=pauc,
+        auc=auc_from_pu(pauc, prevalence.value),
+        curve=curve,
+        suggested=choose_threshold(curve, prevalence.value),
+    )
+
+
+def _about_held_out(
+    found: HeldOut | None, threshold: float, trained: float | None
+) -> Iterator[Caution]:
+    if found is None:
+        yield from about_recall(None, 0)
+        return
+    yield from about_recall(found.recall, found.labels)
+    yield from about_training(found.recall, trained)
+    yield from about_precision(found.precision, threshold, found.suggested.threshold)
+
+
+def summarise(report: TrustReport) -> str:
+    """The report in a sentence or two for somebody who makes maps."""
+    if any(caution.name == "degenerate" for caution in report.cautions):
+        return (
+            f"The map says nothing: it covers {percent(report.covered)} of the scene. Do not use "
+            "it."
+        )
+    found = report.held_out
+    if report.share == 0 and report.covered == 0:
+        return f"The map marks nothing: no probability is above {report.threshold:.4g}."
+    if found is None:
+        return (
+            f"The map covers {percent(report.covered)} of the scene. How much of the class it "
+            "finds, and how much of what it marks is right, is not known, for no labels were held "
+            "out."
+        )
+    recall, precision = found.recall, found.precision
+    right = f"{_of_marked(precision)} of what it marks is estimated to be right"
+    if report.rough:
+        right = (
+            "how much of what it marks is right is only guessed at, "
+            f"{span(precision.low, precision.high)}"
+        )
+    return (
+        f"The map finds {_about(recall.value)} ({span(recall.low, recall.high)}) of the "
+        f"class at held-out labels and covers {percent(report.covered)} of the scene; {right}."
+    )
+
+
+def _of_marked(precision: Estimate) -> str:
+    if precision.low is None:
+        return _about(precision.value)
+    low, high = span(precision.low, precision.high, " and ").split(" and ")
+    return _about(precision.value) if f"{low} %" == high else f"between {low} and {high}"
+
+
+def _about(value: float) -> str:
+    text = percent(value)
+    return f"about {text}" if text[0].isdigit() else text

@@ -1,0 +1,163 @@
+"""A look before any long work: whether scene and labels fit, and what it will cost."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thonecls.costs import in_words, mapping_cost, training_cost
+from thonecls.diagrams import find_odd
+from thonecls.inputs import (
+    LabelInput,
+    LabelOptions,
+    SceneInput,
+    SceneOptions,
+    read_labels,
+    read_scene,
+)
+from thonecls.raster import RasterSource, find_bad_bands
+from thonecls.scene import FloatArray
+from thonecls.train import FAST, TrainConfig
+from thonecls.vector.places import describe
+from thonecls.workflow.evidence import look_over, spectra_at
+
+Status = Literal["ok", "note", "problem"]
+FEW = 20  # labels: with fewer a map is a guess
+LOOKED_AT = 400  # labels and scene pixels whose spectra are looked at
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of a check."""
+
+    subject: str
+    words: str
+    status: Status = "ok"
+
+
+def check_scene(
+    scene: Path,
+    labels: Path | None = None,
+    *,
+    scene_options: SceneOptions | None = None,
+    label_options: LabelOptions | None = None,
+    config: TrainConfig = FAST,
+) -> dict[str, Any]:
+    """What can be told in seconds of a scene and its labels; "fit" is False if work would fail.
+
+    What cannot be read at all is an error, as it is for the other commands.
+    """
+    opened = read_scene(scene, scene_options, labels=labels, label_options=label_options)
+    rng = np.random.default_rng(0)
+    sample = look_over(opened.source, LOOKED_AT, rng)
+    findings = [*_about_scene(opened, sample)]
+    if labels is not None:
+        marked = read_labels(labels, opened.grid, label_options)
+        findings += _about_labels(opened, marked, rng)
+    findings += _about_cost(opened, config)
+    return {
+        "scene": str(scene),
+        "labels": None if labels is None else str(labels),
+        "findings": [asdict(finding) for finding in findings],
+        "fit": all(finding.status != "problem" for finding in findings),
+    }
+
+
+def _about_scene(scene: SceneInput, sample: FloatArray) -> list[Finding]:
+    source, grid = scene.source, scene.grid
+    rows, columns = grid.shape
+    found = [Finding("size", f"{rows:,} rows × {columns:,} columns, {source.bands} bands in use")]
+    if grid.georeferenced:
+        found.append(Finding("place", describe(grid)))
+    else:
+        found.append(Finding("place", "no CRS: the map will have none either", "note"))
+    if scene.wavelengths:
+        low, high = min(scene.wavelengths), max(scene.wavelengths)
+        found.append(Finding("wavelengths", f"{low:.0f} to {high:.0f} nm"))
+    else:
+        words = "not known: a model will match other scenes by the order of bands"
+        found.append(Finding("wavelengths", words, "note"))
+    found += [Finding("bands left out", words) for words in scene.notes]
+    if isinstance(source, RasterSource):
+        bad = find_bad_bands(source)
+        if bad:
+            listed = ", ".join(f"{number} ({why})" for number, why in list(bad.items())[:4])
+            more = f" and {len(bad) - 4} more" if len(bad) > 4 else ""
+            words = f"{listed}{more}: leave them out with --drop-bad-bands"
+            found.append(Finding("bad bands", words, "note"))
+    return [*found, *_about_values(sample)]
+
+
+def _about_values(sample: FloatArray) -> list[Finding]:
+    if not len(sample):
+        return [Finding("values", "no valid pixel where it was looked: check --nodata", "problem")]
+    low, high = np.percentile(sample, (1, 99))
+    words = f"{low:.4g} to {high:.4g} (1st to 99th percentile)"
+    if 0 <= high <= 1.6:
+        words += ": reflectance as a fraction"
+    elif 1.6 < high <= 20000 and low >= -2000:
+        words += ": reflectance × 10,000, or radiance; any scale will do"
+    zero = float((sample == 0).all(axis=1).mean())
+    found = [Finding("values", words)]
+    if zero > 0.01:
+        share = f"{100 * zero:.0f} % of the pixels are 0 in all bands"
+        found.append(Finding("nodata", f"{share}: if that is no data, say --nodata 0", "note"))
+    return found
+
+
+def _about_labels(scene: SceneInput, labels: LabelInput, rng: np.random.Generator) -> list[Finding]:
+    pixels = np.flatnonzero(labels.mask)
+    found = [Finding("labels", words) for words in labels.notes]
+    looked = pixels
+    if pixels.size > LOOKED_AT:
+        looked = np.sort(rng.choice(pixels, LOOKED_AT, replace=False))
+    spectra, valid = _spectra(scene, looked)
+    missing = int((~valid).sum())
+    count = f"{pixels.size:,} pixels are labelled"
+    if missing:
+        count += f"; of {looked.size} looked at, {missing} lie on nodata and are left out"
+    status: Status = "ok"
+    if missing == looked.size:
+        status, count = "problem", f"all {looked.size} labels looked at lie on nodata"
+    elif pixels.size - missing < FEW:
+        status = "note"
+        count += f": {FEW} or more are better, about 100 work well"
+    found.append(Finding("labelled pixels", count, status))
+    strange = looked[valid][find_odd(spectra)]
+    if strange.size:
+        rows, columns = np.divmod(strange[:4], scene.grid.shape[1])
+        places = ", ".join(f"row {r} column {c}" for r, c in zip(rows, columns, strict=True))
+        more = f" and {strange.size - 4} more" if strange.size > 4 else ""
+        words = f"{strange.size} labels have spectra unlike the others: {places}{more}"
+        found.append(Finding("outliers", words, "note"))
+    return found
+
+
+def _spectra(scene: SceneInput, pixels: NDArray[np.int64]) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Spectra of the pixels that have data, and which these are."""
+    parts = [spectra_at(scene.source, pixels[i : i + 1]) for i in range(pixels.size)]
+    valid = np.array([len(part) == 1 for part in parts], dtype=bool)
+    kept = [part for part in parts if len(part)]
+    return (np.concatenate(kept) if kept else np.empty((0, scene.source.bands), np.float32)), valid
+
+
+def _about_cost(scene: SceneInput, config: TrainConfig) -> list[Finding]:
+    pixels = scene.grid.shape[0] * scene.grid.shape[1]
+    cores = os.cpu_count() or 1
+    training, mapping = training_cost(config, pixels, cores), mapping_cost(pixels, cores)
+    how = "on windows of it" if pixels > config.budget else "on the whole scene"
+    return [
+        Finding(
+            f"training, {cores} cores",
+            f"about {in_words(training.seconds)}, {training.memory / 1e9:.1f} GB, {how}",
+        ),
+        Finding(
+            f"mapping, {cores} cores",
+            f"about {in_words(mapping.seconds)}, {mapping.memory / 1e9:.1f} GB",
+        ),
+    ]

@@ -1,0 +1,223 @@
+"""What follows a training: the map, the evidence, the pictures, the report, the summary."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thonecls.errors import ConfigError
+from thonecls.inputs import LabelInput, SceneInput
+from thonecls.methods import METHODS
+from thonecls.metrics import find_degenerate
+from thonecls.model import Model
+from thonecls.report import draw_curves
+from thonecls.scene import BoolArray
+from thonecls.train import TrainConfig
+from thonecls.trust import Choice, choose_threshold, estimate_prevalence, resample, threshold_curve
+from thonecls.workflow.evidence import Evidence, look_over, save_evidence, spectra_at
+from thonecls.workflow.layers import Style
+from thonecls.workflow.mapping import OnWindow, Sample, Windows, finish, make_map, tags_of
+from thonecls.workflow.reporting import TruthFile, write_report
+from thonecls.workflow.runs import CURVES, RUN, check_threshold, model_files, write_json
+
+JUDGED_BY = 4000  # unlabeled pixels of the scene
+SPECTRA = 500  # labels and pixels whose spectra are kept
+
+
+def check_seed(seed: int) -> None:
+    """Refuse what is no seed."""
+    if not 0 <= seed < 2**62:
+        raise ConfigError(f"'seed' must be from 0 to 2^62 - 1. Got {seed} instead")
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """What training is to do besides its settings.
+
+    seeds: how many models, with seeds from `seed` on; holdout: share of the labels kept back to
+    judge the map by; threshold: a probability, or "auto"; label: what the class is called.
+    """
+
+    method: str = "t-honecls"
+    estimate_prior: str | None = None
+    seed: int = 0
+    seeds: int = 1
+    holdout: float = 0.0
+    threshold: float | str = 0.5
+    label: str = "class"
+    floats: bool = False
+    minimum_area: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_threshold(self.threshold)
+        if self.method not in METHODS:
+            raise ConfigError(f"there is no method {self.method!r}: see `thonecls methods`")
+        if self.seeds < 1:
+            raise ConfigError(f"'seeds' must be 1 or more. Got {self.seeds} instead")
+        check_seed(self.seed)
+        if self.holdout and not 0 < self.holdout < 1:
+            raise ConfigError(f"'holdout' must be from 0 to below 1. Got {self.holdout:g} instead")
+        if self.threshold == "auto" and not self.holdout:
+            raise ConfigError("--threshold auto needs labels to judge by: say --holdout 0.2")
+        if self.estimate_prior is not None and not METHODS[self.method].needs_prior:
+            raise ConfigError(f"{self.method} needs no class prior: leave out --estimate-prior")
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A training that is ready to begin: positives to learn from, and those held out."""
+
+    out: Path
+    scene: SceneInput
+    labels: LabelInput
+    positives: BoolArray
+    held_out: BoolArray
+    config: TrainConfig
+    options: TrainOptions
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Which pixels the report wants to know of: labels held out, labels learnt from, others."""
+
+    held_out: NDArray[np.int64]
+    trained: NDArray[np.int64]
+    unlabeled: NDArray[np.int64]
+
+    def split(self, sample: Sample) -> list[NDArray[np.float32]]:
+        """A sample of all of them, part by part."""
+        ends = np.cumsum([self.held_out.size, self.trained.size])
+        return np.split(sample.values, ends, axis=1)
+
+
+def conclude(
+    task: Task,
+    models: list[Model],
+    windows: Windows,
+    facts: dict[str, Any],
+    truth: TruthFile | None = None,
+    on_window: OnWindow | None = None,
+) -> dict[str, Any]:
+    """Map the scene, keep what the map is judged by, and write all that a person looks at."""
+    began = time.perf_counter()
+    options, out = task.options, task.out
+    asked = _ask(task)
+    sample = Sample(np.concatenate([asked.held_out, asked.trained, asked.unlabeled]))
+    reasons: list[str] = []
+
+    def choose(filled: Sample) -> float:
+        chosen = _choose(asked, filled)
+        reasons.append(chosen.reason)
+        return chosen.threshold
+
+    automatic = options.threshold == "auto"
+    style = Style(
+        0.5 if automatic else float(options.threshold),
+        options.floats,
+        options.label,
+        _tags(task, models),
+    )
+    made = make_map(
+        out,
+        task.scene,
+        windows,
+        style,
+        layers=(len(models) > 1, bool(models)),
+        sample=sample,
+        choose=choose if automatic else None,
+        on_window=on_window,
+    )
+    _keep_evidence(task, asked, sample)
+    summary = {
+        **facts,
+        **_of_training(task, models, time.perf_counter() - began),
+        "notes": [*task.scene.notes, *task.labels.notes],
+        "held_out": int(asked.held_out.size),
+        **made,
+        **({"threshold_reason": reasons[0]} if reasons else {}),
+        **_warning(asked, sample, made),
+    }
+    if models:
+        draw_curves(out / CURVES, models[0].training["history"], title="Training by epoch")
+    finish(
+        out,
+        task.scene,
+        label=options.label,
+        minimum_area=options.minimum_area,
+        threshold=made["threshold"],
+        positives=task.positives,
+    )
+    write_json(out / RUN, summary)
+    scores = write_report(out, truth)
+    if scores is not None:
+        summary["scores"] = asdict(scores)
+        write_json(out / RUN, summary)
+    return summary
+
+
+def _ask(task: Task) -> Asked:
+    rng = np.random.default_rng(task.options.seed)
+    size = task.positives.size
+    unlabeled = np.sort(rng.choice(size, min(JUDGED_BY, size), replace=False))
+    return Asked(np.flatnonzero(task.held_out), np.flatnonzero(task.positives), unlabeled)
+
+
+def _choose(asked: Asked, sample: Sample) -> Choice:
+    """A threshold by the held-out labels."""
+    held, _, unlabeled = (part.mean(axis=0) for part in asked.split(sample))
+    held, unlabeled = held[np.isfinite(held)], unlabeled[np.isfinite(unlabeled)]
+    draws = resample(held, unlabeled, rng=np.random.default_rng(0))
+    prevalence = estimate_prevalence(held, unlabeled, draws)
+    return choose_threshold(threshold_curve(held, unlabeled), prevalence.value)
+
+
+def _tags(task: Task, models: list[Model]) -> dict[str, Any]:
+    tags: dict[str, Any] = {"scene": task.scene.path.name, "method": task.options.method}
+    if models:
+        tags |= {**tags_of(model_files(task.out)), "settings": asdict(task.config)}
+    return tags
+
+
+def _of_training(task: Task, models: list[Model], seconds: float) -> dict[str, Any]:
+    """What the summary tells of the training."""
+    if not models:
+        return {
+            "positives": int(task.positives.sum()),
+            "finished": True,
+            "seconds": round(seconds, 3),
+            "config": asdict(task.config),
+        }
+    last = models[-1].training
+    return {
+        "positives": last["positives"],
+        "epochs_done": len(last["history"]["loss"]),
+        "finished": last["finished"] and len(models) == task.options.seeds,
+        "seconds": round(sum(model.training["seconds"] for model in models), 3),
+        "config": last["config"],
+        "versions": last["versions"],
+    }
+
+
+def _keep_evidence(task: Task, asked: Asked, sample: Sample) -> None:
+    rng = np.random.default_rng(task.options.seed)
+    labelled = np.concatenate([asked.held_out, asked.trained])
+    if labelled.size > SPECTRA:
+        labelled = rng.choice(labelled, SPECTRA, replace=False)
+    wavelengths = np.array(task.scene.wavelengths or (), dtype=np.float64)
+    spectra = spectra_at(task.scene.source, labelled)
+    scene = look_over(task.scene.source, SPECTRA, rng)
+    held, trained, unlabeled = asked.split(sample)
+    save_evidence(task.out, Evidence(held, trained, unlabeled, spectra, scene, wavelengths))
+
+
+def _warning(asked: Asked, sample: Sample, made: dict[str, Any]) -> dict[str, str]:
+    """A word on a map that says the same everywhere, if it does."""
+    _, trained, unlabeled = (part.mean(axis=0) for part in asked.split(sample))
+    together = np.concatenate([trained, unlabeled])[None]
+    message = find_degenerate(together, np.arange(trained.size), made["threshold"])
+    return {"warning": message} if message else {}

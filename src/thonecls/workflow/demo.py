@@ -1,0 +1,81 @@
+"""The demonstration: a crop in a real scene from a hundred labels, compared with the truth."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from thonecls.datasets import indian_pines
+from thonecls.errors import FileError
+from thonecls.files import check_writable
+from thonecls.inputs import LabelInput, SceneInput
+from thonecls.metrics import evaluate
+from thonecls.report import Truth
+from thonecls.scene import Grid
+from thonecls.splits import paper_split
+from thonecls.train import TrainConfig, fit
+from thonecls.workflow.concluding import Task, TrainOptions, conclude
+from thonecls.workflow.mapping import score_here
+from thonecls.workflow.outputs import read_probability
+from thonecls.workflow.pictures import draw_array_overview
+from thonecls.workflow.runs import RUN, is_unfinished, model_path, read_run, write_json
+from thonecls.workflow.training import OnStep
+
+
+def demo(
+    out: Path,
+    *,
+    config: TrainConfig,
+    target: int = 2,
+    positives: int = 100,
+    seed: int = 0,
+    on_step: OnStep | None = None,
+) -> dict[str, Any]:
+    """Map one class of Indian Pines from a few labels and compare it with the ground truth."""
+    check_writable(out)
+    if is_unfinished(out) or "dataset" not in read_run(out, {"dataset": ""}):
+        raise FileError(f"{out} holds a training of your own: choose another --out")
+    data = indian_pines()
+    split = paper_split(
+        data.truth, target, positives=positives, unlabeled=min(config.unlabeled, data.truth.size)
+    )
+    options = TrainOptions(seed=seed, label=data.classes[target])
+    generator = torch.Generator().manual_seed(seed)
+    model = fit(data.scene, split.labels, config=config, generator=generator, on_step=on_step)
+    model.save(model_path(out, 0, 1))
+    labelled = np.zeros(data.scene.shape, dtype=bool)
+    labelled.flat[split.labels.positive] = True
+    scene = SceneInput(Path("Indian Pines"), data.scene, Grid(data.scene.shape))
+    labels = LabelInput(Path("ground truth"), labelled)
+    task = Task(out, scene, labels, labelled, np.zeros_like(labelled), config, options)
+    facts = {
+        "dataset": data.name,
+        "target": target,
+        "class": data.classes[target],
+        "cube": "Indian Pines",
+        "labels": "ground truth",
+        "method": options.method,
+        "label": options.label,
+        "seed": seed,
+        "seeds": 1,
+    }
+    summary = conclude(task, [model], score_here([model], scene, config.device), facts)
+    _, probability = read_probability(out)
+    scores = evaluate(probability, data.truth == target, split.test)
+    summary["scores"] = asdict(scores)
+    draw_array_overview(
+        out,
+        data.scene,
+        labelled,
+        title=f"Indian Pines, {data.classes[target]}, from {positives} positive labels: "
+        f"precision {scores.precision:.1f}, recall {scores.recall:.1f}, F1 {scores.f1:.1f}",
+        threshold=summary["threshold"],
+        rgb=data.rgb,
+        truth=Truth(data.truth == target, split.test),
+    )
+    write_json(out / RUN, summary)
+    return summary

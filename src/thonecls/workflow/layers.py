@@ -1,0 +1,169 @@
+"""Where the layers of a map go: georeferenced rasters for a raster, arrays for an array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thonecls.files import writing_array
+from thonecls.inputs import SceneInput, is_raster
+from thonecls.maps import LayerWriter, MapWriter
+from thonecls.model import Scored
+
+STRIP = 1024  # rows at a time
+SPREAD = {"name": "uncertainty", "scale": 0.002, "description": "standard deviation over seeds"}
+NOVELTY = {
+    "name": "novelty",
+    "scale": 0.05,
+    "limit": 1.0,
+    "description": "above 1: unlike the training scene",
+}
+
+
+@dataclass(frozen=True)
+class Style:
+    """How maps are written.
+
+    threshold: probability above which a pixel is mapped; floats: probability as float32, not as
+    whole percents; label: what the class is called; tags: facts that go into the files.
+    """
+
+    threshold: float = 0.5
+    floats: bool = False
+    label: str = "class"
+    tags: Mapping[str, Any] | None = None
+
+
+class Layers(Protocol):
+    """Takes windows in any order; the files appear when all have been written."""
+
+    threshold: float  # may be set until the end
+
+    def write(self, part: Scored) -> None: ...
+    def done(self, rows: slice, columns: slice) -> bool: ...
+
+
+@contextmanager
+def writing_layers(
+    out: Path, scene: SceneInput, style: Style, *, spread: bool, novelty: bool, resume: bool = False
+) -> Iterator[Layers]:
+    """Probability and map in the folder `out`, and which further layers there are.
+
+    resume: what a killed run has written is kept (of rasters), and `done` tells of it.
+    """
+    with ExitStack() as stack:
+        if is_raster(scene):
+            yield _open_rasters(stack, out, scene, style, spread, novelty, resume)
+        else:
+            yield _open_arrays(stack, out, scene, style, spread, novelty)
+
+
+@dataclass(eq=False)
+class _Rasters:
+    """COGs, with QGIS styles beside them."""
+
+    map: MapWriter
+    spread: LayerWriter | None
+    novelty: LayerWriter | None
+
+    @property
+    def threshold(self) -> float:
+        return self.map.threshold
+
+    @threshold.setter
+    def threshold(self, value: float) -> None:
+        self.map.threshold = value
+
+    def write(self, part: Scored) -> None:
+        for writer, values in ((self.spread, part.spread), (self.novelty, part.novelty)):
+            if writer is not None and values is not None:
+                writer.write(part.rows, part.columns, values)
+        # Last: what it says is done is done in all layers.
+        self.map.write(part.rows, part.columns, part.probability)
+
+    def done(self, rows: slice, columns: slice) -> bool:
+        return self.map.done(rows, columns)
+
+
+def _open_rasters(
+    stack: ExitStack,
+    out: Path,
+    scene: SceneInput,
+    style: Style,
+    spread: bool,
+    novelty: bool,
+    resume: bool,
+) -> _Rasters:
+    def layer(facts: dict[str, Any]) -> LayerWriter:
+        writer = LayerWriter(out, scene.grid, **facts, tags=style.tags, resume=resume)
+        return stack.enter_context(writer)
+
+    map_writer = MapWriter(
+        out,
+        scene.grid,
+        threshold=style.threshold,
+        tags=style.tags,
+        floats=style.floats,
+        label=style.label,
+        resume=resume,
+    )
+    return _Rasters(
+        stack.enter_context(map_writer),
+        layer(SPREAD) if spread else None,
+        layer(NOVELTY) if novelty else None,
+    )
+
+
+@dataclass(eq=False)
+class _Arrays:
+    """.npy files, on disk while they are filled; map.npy: 1 class, 0 other, 255 nodata."""
+
+    threshold: float
+    arrays: dict[str, NDArray[Any]]
+
+    def write(self, part: Scored) -> None:
+        window = part.rows, part.columns
+        layers = {
+            "probability": part.probability,
+            "uncertainty": part.spread,
+            "novelty": part.novelty,
+        }
+        for name, values in layers.items():
+            if name in self.arrays and values is not None:
+                self.arrays[name][window] = values
+
+    def done(self, rows: slice, columns: slice) -> bool:  # noqa: ARG002
+        return False  # arrays are begun anew
+
+    def finish(self) -> None:
+        """The map, from the probability as it is now."""
+        for start in range(0, len(self.arrays["map"]), STRIP):
+            rows = slice(start, start + STRIP)
+            part = self.arrays["probability"][rows]
+            self.arrays["map"][rows] = np.where(np.isfinite(part), part > self.threshold, 255)
+
+
+def _open_arrays(
+    stack: ExitStack, out: Path, scene: SceneInput, style: Style, spread: bool, novelty: bool
+) -> _Arrays:
+    names = ["probability", *["uncertainty"] * spread, *["novelty"] * novelty]
+    shape = scene.grid.shape
+    arrays = {
+        name: stack.enter_context(writing_array(out / f"{name}.npy", np.float32, shape))
+        for name in names
+    }
+    arrays["map"] = stack.enter_context(writing_array(out / "map.npy", np.uint8, shape))
+    layers = _Arrays(style.threshold, arrays)
+
+    def finish(kind: object, *_: object) -> None:
+        if kind is None:
+            layers.finish()
+
+    stack.push(finish)  # before the arrays get their names
+    return layers

@@ -1,0 +1,250 @@
+"""Mapping scenes with trained models: here, or window by window on a cluster."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thonecls import __version__
+from thonecls.cluster import run_all, workers
+from thonecls.errors import ConfigError, FileError
+from thonecls.files import check_writable
+from thonecls.inputs import SceneInput, SceneOptions, is_raster, read_scene
+from thonecls.maps import MAP, PROBABILITY, write_polygons, write_quicklook
+from thonecls.model import Model, Scored, Scorer
+from thonecls.raster import RasterSource, match_bands
+from thonecls.scene import BoolArray, Source
+from thonecls.workflow.layers import Style, writing_layers
+from thonecls.workflow.outputs import read_map_strips
+from thonecls.workflow.pictures import draw_array_overview
+from thonecls.workflow.runs import OVERVIEW, POLYGONS, RUN, check_threshold, model_files, write_json
+
+OnWindow = Callable[[int, int], None]
+SUMMARY = "map.json"
+NODATA = 255  # in a map: 1 the class, 0 other
+TILE = 512  # pixels a side of what a cluster's worker scores at a time
+
+
+@dataclass
+class Sample:
+    """The probabilities, by each model, of pixels that are asked for while a map is made.
+
+    pixels: flat indices of the scene; values: (models, pixels), NaN on nodata.
+    """
+
+    pixels: NDArray[np.int64]
+    values: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0), np.float32))
+
+    def take(self, part: Scored, width: int) -> None:
+        """Pick those pixels that lie in a window of a scene of this width."""
+        if len(self.values) != len(part.maps):
+            self.values = np.full((len(part.maps), self.pixels.size), np.nan, np.float32)
+        rows, columns = np.divmod(self.pixels, width)
+        inside = (rows >= part.rows.start) & (rows < part.rows.stop)
+        inside &= (columns >= part.columns.start) & (columns < part.columns.stop)
+        at = rows[inside] - part.rows.start, columns[inside] - part.columns.start
+        self.values[:, inside] = part.maps[:, at[0], at[1]]
+
+
+Skip = Callable[[slice, slice], bool]
+Windows = Callable[[Skip], Iterator[Scored]]  # a scene's windows, but for those to be skipped
+
+
+def make_map(
+    out: Path,
+    scene: SceneInput,
+    windows: Windows,
+    style: Style,
+    *,
+    layers: tuple[bool, bool] = (False, False),
+    sample: Sample | None = None,
+    choose: Callable[[Sample], float] | None = None,
+    resume: bool = False,
+    on_window: OnWindow | None = None,
+) -> dict[str, Any]:
+    """Write all layers of a scene as its windows come; returns threshold and mapped share.
+
+    layers: whether there are spread and novelty; sample: filled on the way; choose: sets the
+    threshold by it once all is scored.
+    """
+    rows, columns = scene.grid.shape
+    done = 0
+    with writing_layers(
+        out, scene, style, spread=layers[0], novelty=layers[1], resume=resume
+    ) as target:
+
+        def skip(rows: slice, columns: slice) -> bool:
+            nonlocal done
+            written = resume and target.done(rows, columns)
+            done += written * (rows.stop - rows.start) * (columns.stop - columns.start)
+            return written
+
+        for part in windows(skip):
+            target.write(part)
+            if sample is not None:
+                sample.take(part, columns)
+            done += part.probability.size
+            if on_window is not None:
+                on_window(done, rows * columns)
+        if choose is not None and sample is not None:
+            target.threshold = choose(sample)
+        threshold = target.threshold
+    valid, mapped = _count(out)
+    share = mapped / valid if valid else 0.0
+    return {"out": str(out), "threshold": threshold, "mapped_share": share}
+
+
+def _count(out: Path) -> tuple[int, int]:
+    """Valid and mapped pixels of the map that was written."""
+    valid = mapped = 0
+    for strip in read_map_strips(out):
+        valid += int((strip != NODATA).sum())
+        mapped += int((strip == 1).sum())
+    return valid, mapped
+
+
+def score_here(models: Sequence[Model], scene: SceneInput, device: str) -> Windows:
+    """A scene's windows, scored in this process one at a time."""
+    scorer = Scorer(models, device=device)
+    scorer.check(scene.source)
+
+    def windows(skip: Skip) -> Iterator[Scored]:
+        for window in scorer.windows(scene.source.shape):
+            if not skip(*window):
+                yield scorer.score(scene.source, *window)
+
+    return windows
+
+
+def score_on_cluster(paths: Sequence[Path], scene: SceneInput, device: str, dask: str) -> Windows:
+    """A scene's windows, scored by the workers of a cluster, which must see the same files."""
+    if not is_raster(scene):
+        raise ConfigError(
+            f"a cluster reads rasters only: save {scene.path.name} as GeoTIFF or ENVI"
+        )
+    scorer = _scorer(_stamped(paths), device)
+    scorer.check(scene.source)
+
+    def windows(skip: Skip) -> Iterator[Scored]:
+        cuts = (w for w in scorer.windows(scene.source.shape, TILE) if not skip(*w))
+        stamped = _stamped(paths)
+        calls = ((w, score_window, (stamped, scene.source, *w, device)) for w in cuts)
+        with workers(dask=dask) as (pool, room):
+            for _, future in run_all(pool, room, calls):
+                yield future.result()
+
+    return windows
+
+
+def score_window(
+    models: tuple[tuple[str, int], ...], source: Source, rows: slice, columns: slice, device: str
+) -> Scored:
+    """One window, scored by models that are loaded once in a process."""
+    return _scorer(models, device).score(source, rows, columns)
+
+
+def _stamped(paths: Sequence[Path]) -> tuple[tuple[str, int], ...]:
+    """Files with the time they were written, so that a new one is not taken for the old."""
+    return tuple((str(path.resolve()), path.stat().st_mtime_ns) for path in paths)
+
+
+@lru_cache(maxsize=2)
+def _scorer(models: tuple[tuple[str, int], ...], device: str) -> Scorer:
+    return Scorer([Model.load(path) for path, _ in models], device=device)
+
+
+def map_scene(
+    model: Path,
+    scene: Path,
+    out: Path,
+    *,
+    options: SceneOptions | None = None,
+    threshold: float = 0.5,
+    floats: bool = False,
+    minimum_area: float = 0.0,
+    tolerance: float | None = None,
+    device: str = "auto",
+    dask: str | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    on_window: OnWindow | None = None,
+) -> dict[str, Any]:
+    """Map a scene with a saved model, or with all models of a run, into the folder `out`.
+
+    Bands are matched by wavelength where both sides know them. Only one window of the scene is
+    held in memory at a time; `on_window` hears how many of all pixels are done. minimum_area: of
+    the polygons, in m². tolerance: in nm. resume: go on with a map that was killed.
+    """
+    check_threshold(threshold)
+    check_writable(out)
+    if (out / RUN).exists():
+        raise FileError(f"{out} holds a training with its own map: choose another --out")
+    if (out / SUMMARY).exists() and not overwrite:
+        raise FileError(f"{out} holds a map already: choose another --out, or say --overwrite")
+    paths = model_files(model)
+    models = [Model.load(path) for path in paths]
+    opened = match(read_scene(scene, options, bands=models[0].bands), models[0], tolerance)
+    style = Style(threshold, floats, label_of(models[0]), {**tags_of(paths), "scene": scene.name})
+    score = (
+        score_here(models, opened, device)
+        if dask is None
+        else score_on_cluster(paths, opened, device, dask)
+    )
+    layers = len(models) > 1, models[0].novelty is not None
+    made = make_map(out, opened, score, style, layers=layers, resume=resume, on_window=on_window)
+    finish(out, opened, label=style.label, threshold=threshold, minimum_area=minimum_area)
+    summary = {"model": str(model), "cube": str(scene), "notes": list(opened.notes), **made}
+    write_json(out / SUMMARY, summary)
+    return summary
+
+
+def match(scene: SceneInput, model: Model, tolerance: float | None = None) -> SceneInput:
+    """The scene with the model's bands, in the model's order."""
+    if not isinstance(scene.source, RasterSource):
+        return scene
+    positions, message = match_bands(
+        model.wavelengths, scene.source, bands=model.bands, tolerance=tolerance
+    )
+    source = scene.source.take(positions)
+    notes = (*scene.notes, message)
+    return replace(scene, source=source, wavelengths=source.wavelengths, notes=notes)
+
+
+def finish(
+    out: Path,
+    scene: SceneInput,
+    *,
+    label: str,
+    threshold: float,
+    minimum_area: float = 0.0,
+    positives: BoolArray | None = None,
+) -> None:
+    """Polygons and a picture of a map that stands in the folder."""
+    title = scene.path.name
+    if positives is not None:
+        title += f", from {int(positives.sum())} positive labels"
+    if isinstance(scene.source, RasterSource):
+        write_polygons(out / MAP, out / PROBABILITY, out / POLYGONS, minimum_area=minimum_area)
+        write_quicklook(out / OVERVIEW, scene.source, out / MAP, title=title, label=label)
+    else:
+        draw_array_overview(out, scene.source, positives, title=title, threshold=threshold)
+
+
+def label_of(model: Model) -> str:
+    """What the class is called."""
+    return str(model.training.get("label", "class"))
+
+
+def tags_of(paths: Sequence[Path]) -> dict[str, Any]:
+    """What a map's files say of how they were made."""
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(path.read_bytes())
+    return {"software": f"thonecls {__version__}", "model_sha256": digest.hexdigest()}

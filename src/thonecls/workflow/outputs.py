@@ -1,0 +1,46 @@
+"""Maps read back from the folder that they were written to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import rasterio
+from numpy.typing import NDArray
+from rasterio.windows import Window
+
+from thonecls.errors import FileError
+from thonecls.maps import MAP, MISSING, PROBABILITY
+from thonecls.raster import open_gdal
+from thonecls.scene import FloatArray, Grid
+
+STRIP = 512  # rows at a time
+
+
+def read_map_strips(out: Path) -> Iterator[NDArray[np.uint8]]:
+    """The map in a folder, some rows at a time: 1 the class, 0 other, 255 nodata."""
+    if not (out / MAP).exists():
+        array = np.load(out / "map.npy", mmap_mode="r")
+        for start in range(0, len(array), STRIP):
+            yield np.asarray(array[start : start + STRIP])
+        return
+    with rasterio.open(out / MAP) as file:
+        for start in range(0, file.height, STRIP):
+            window = Window(0, start, file.width, min(STRIP, file.height - start))
+            yield file.read(1, window=window)
+
+
+def read_probability(out: Path) -> tuple[Grid, FloatArray]:
+    """Where the map of a folder lies, and its probabilities, NaN on nodata."""
+    if (out / "probability.npy").exists():
+        array = np.load(out / "probability.npy", mmap_mode="r")
+        return Grid(array.shape), array
+    if not (out / PROBABILITY).exists():
+        raise FileError(f"{out} holds no map: name the folder of a training")
+    with open_gdal(str(out / PROBABILITY), out / PROBABILITY) as file:
+        raw, scale = file.read(1), np.float32(file.scales[0])
+        crs = file.crs.to_wkt() if file.crs else None
+        grid = Grid((file.height, file.width), tuple(file.transform)[:6], crs)
+    missing = raw == MISSING if raw.dtype == np.uint8 else ~np.isfinite(raw)
+    return grid, np.where(missing, np.nan, raw * scale).astype(np.float32)

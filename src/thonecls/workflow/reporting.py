@@ -1,0 +1,203 @@
+"""The report of a run: how far to trust its map, as a page for people and as JSON."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from thonecls import __version__
+from thonecls.costs import in_words
+from thonecls.errors import FileError
+from thonecls.files import write_atomically
+from thonecls.inputs import LabelOptions, SceneOptions, read_labels, read_truth
+from thonecls.methods import METHODS, deep
+from thonecls.metrics import Scores, evaluate
+from thonecls.model import Model
+from thonecls.page import (
+    Picture,
+    Report,
+    as_json,
+    draw_scores,
+    draw_spectra,
+    draw_thresholds,
+    judge,
+    render,
+)
+from thonecls.train import FAST
+from thonecls.trust import TrustReport, assess, count_votes, summarise
+from thonecls.workflow.evidence import Evidence, load_evidence
+from thonecls.workflow.outputs import read_probability
+from thonecls.workflow.runs import (
+    CURVES,
+    OVERVIEW,
+    REPORT,
+    REPORT_JSON,
+    RUN,
+    model_files,
+    read_run,
+    write_json,
+)
+
+DEFAULTS = {"method": "t-honecls", "seed": 0, "seeds": 1, "holdout": 0.0, "label": "class"}
+
+
+@dataclass(frozen=True)
+class TruthFile:
+    """What is known of a scene, for evaluation only.
+
+    options: which of the file is the class; negative: a filter for what it is not.
+    """
+
+    path: Path
+    options: LabelOptions = field(default_factory=LabelOptions)
+    negative: str | None = None
+
+
+def write_report(out: Path, truth: TruthFile | None = None) -> Scores | None:
+    """Write report.html and report.json of a run's folder; its scores, where truth is given.
+
+    Everything comes from the folder itself: the scene is not needed again.
+    """
+    run = read_run(out, {})
+    if not run:
+        raise FileError(f"{out} holds no {RUN}: name the folder of a training")
+    evidence = load_evidence(out)
+    trust = _assess(out, run, evidence)
+    scores = None if truth is None else _score(out, run, truth)
+    report = Report(
+        title=f"{run.get('label', 'class')} in {Path(run['cube']).name}",
+        summary=summarise(trust),
+        verdict=judge(trust),
+        facts=_facts(run),
+        command=_command(run),
+        maps=_pictures(out, {OVERVIEW: "The map"}),
+        trust=trust,
+        scores=scores,
+        spectra=_spectra(evidence),
+        curves=_curves(out, evidence, trust, run),
+        settings=run["config"],
+    )
+    write_atomically(out / REPORT, render(report).encode())
+    write_json(out / REPORT_JSON, as_json(report))
+    return scores
+
+
+def _assess(out: Path, run: Mapping[str, Any], evidence: Evidence) -> TrustReport:
+    several = len(evidence.unlabeled) > 1
+    held = evidence.held_out.mean(axis=0) if evidence.held_out.size else None
+    return assess(
+        held,
+        evidence.unlabeled.mean(axis=0),
+        rng=np.random.default_rng(0),
+        threshold=run["threshold"],
+        trained=evidence.trained.mean(axis=0),
+        history=_history(out),
+        degenerate=run.get("warning"),
+        votes=count_votes(evidence.unlabeled, run["threshold"]) if several else None,
+        covered=run["mapped_share"],
+    )
+
+
+def _history(out: Path) -> dict[str, list[float]]:
+    """How the first model's training went, where there is one."""
+    if not any(out.glob("model*.safetensors")):
+        return {}
+    history: dict[str, list[float]] = Model.load(model_files(out)[0]).training["history"]
+    return history
+
+
+def _score(out: Path, run: Mapping[str, Any], truth: TruthFile) -> Scores:
+    """Against the truth, at pixels that training did not learn from."""
+    grid, probability = read_probability(out)
+    of_class, tested = read_truth(truth.path, grid, truth.options, negative=truth.negative)
+    seen = read_labels(Path(run["labels"]), grid, _label_options(run)).mask
+    return evaluate(probability, of_class, tested & ~seen, threshold=run["threshold"])
+
+
+def _label_options(run: Mapping[str, Any]) -> LabelOptions:
+    return LabelOptions(**{f.name: run[f.name] for f in fields(LabelOptions) if f.name in run})
+
+
+def _facts(run: Mapping[str, Any]) -> dict[str, object]:
+    known = {
+        "Scene": Path(run["cube"]).name,
+        "Labels": f"{Path(run['labels']).name}: {run['positives']} pixels to learn from, "
+        f"{run['held_out']} held out",
+        "Method": run["method"],
+        "Models": run["seeds"],
+        "Threshold": run["threshold"],
+        "Why this threshold": run.get("threshold_reason", "the paper's"),
+        "Training": f"{in_words(run['seconds'])}, {run.get('epochs_done', 0)} epochs",
+        "Version": f"thonecls {__version__}",
+    }
+    return known | {f"Note {i}": note for i, note in enumerate(run["notes"], 1)}
+
+
+def _command(run: Mapping[str, Any]) -> str:
+    """The command that makes the map again."""
+    words = ["thonecls", "train", run["cube"], run["labels"], "--out", run["out"]]
+    names = [f.name for part in (SceneOptions, LabelOptions) for f in fields(part)]
+    for name in (*names, "method", "seed", "seeds", "holdout", "label", "estimate_prior"):
+        value = run.get(name)
+        if value not in (None, False, DEFAULTS.get(name)):
+            flag = f"--{name.replace('_', '-')}"
+            words += [flag] if value is True else [flag, str(value)]
+    settings = (
+        {
+            name: value
+            for name, value in run["config"].items()
+            if value != asdict(deep.settings(run["method"], FAST))[name]
+        }
+        if METHODS[run["method"]].network
+        else {}
+    )
+    for name, value in settings.items():
+        words += [f"--{name.replace('_', '-')}", str(value)]
+    if run["threshold"] != 0.5:
+        words += ["--threshold", "auto" if "threshold_reason" in run else str(run["threshold"])]
+    return shlex.join(words)
+
+
+def _pictures(out: Path, wanted: Mapping[str, str]) -> tuple[Picture, ...]:
+    return tuple(
+        Picture(caption, (out / name).read_bytes())
+        for name, caption in wanted.items()
+        if (out / name).exists()
+    )
+
+
+def _spectra(evidence: Evidence) -> tuple[Picture, ...]:
+    if not (len(evidence.label_spectra) and len(evidence.scene_spectra)):
+        return ()
+    wavelengths = evidence.wavelengths if evidence.wavelengths.size else None
+    png = draw_spectra(evidence.label_spectra, evidence.scene_spectra, wavelengths=wavelengths)
+    return (Picture("Spectra of the labels and of the scene", png),)
+
+
+def _curves(
+    out: Path, evidence: Evidence, trust: TrustReport, run: Mapping[str, Any]
+) -> tuple[Picture, ...]:
+    held, unlabeled = (
+        part.mean(axis=0)[np.isfinite(part.mean(axis=0))] if part.size else None
+        for part in (evidence.held_out, evidence.unlabeled)
+    )
+    assert unlabeled is not None
+    drawn = [
+        Picture(
+            "Probability of held-out labels and of unlabeled pixels",
+            draw_scores(held, unlabeled, threshold=run["threshold"]),
+        )
+    ]
+    if trust.held_out is not None:
+        png = draw_thresholds(
+            trust.held_out.curve,
+            threshold=run["threshold"],
+            suggested=trust.held_out.suggested.threshold,
+        )
+        drawn.append(Picture("What another threshold would find", png))
+    return (*drawn, *_pictures(out, {CURVES: "How training went"}))

@@ -1,0 +1,211 @@
+"""From a scene and a few labels to models, a map and what can be said of it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from thonecls.checkpoint import EVERY
+from thonecls.errors import ConfigError, LabelError
+from thonecls.files import check_writable
+from thonecls.inputs import (
+    LabelInput,
+    LabelOptions,
+    SceneInput,
+    SceneOptions,
+    read_labels,
+    read_scene,
+)
+from thonecls.methods import METHODS, deep, label_spectra
+from thonecls.model import Model, Scored
+from thonecls.novelty import fit_novelty
+from thonecls.priors import ESTIMATORS, Prior
+from thonecls.scene import ArraySource, BoolArray, Scene, Source, read_all, standardize
+from thonecls.splits import draw_labels, hold_out
+from thonecls.train import Progress, TrainConfig
+from thonecls.workflow.concluding import Task, TrainOptions, conclude
+from thonecls.workflow.evidence import look_over
+from thonecls.workflow.mapping import OnWindow, Skip, Windows, score_here
+from thonecls.workflow.reporting import TruthFile
+from thonecls.workflow.runs import (
+    RUN,
+    checkpoint_path,
+    finished_run,
+    is_unfinished,
+    model_path,
+    refuse_to_overwrite,
+)
+
+OnStep = Callable[[Progress], bool | None]
+LOOKED_AT = 5000  # pixels of the scene by which novelty is judged
+STRIP = 64
+
+
+def train_scene(
+    scene: Path,
+    labels: Path,
+    out: Path,
+    *,
+    config: TrainConfig,
+    options: TrainOptions | None = None,
+    scene_options: SceneOptions | None = None,
+    label_options: LabelOptions | None = None,
+    truth: TruthFile | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    checkpoint_every: float = EVERY,
+    on_step: OnStep | None = None,
+    on_window: OnWindow | None = None,
+) -> dict[str, Any]:
+    """Train on a scene and its labels; write models, map, pictures and report to `out`.
+
+    Returns the summary that is also written as run.json. With `resume`, a training that was
+    stopped or killed goes on from its last checkpoint, and a finished one is left as it is.
+    config: the settings of `options.method` (see `deep.settings`). truth: is used for nothing
+    but the scores in the report.
+    """
+    options = options or TrainOptions()
+    check_writable(out)
+    facts = _facts(scene, labels, options, scene_options, label_options)
+    if resume and (out / RUN).exists() and not is_unfinished(out):
+        known = {} if options.estimate_prior else {"config": asdict(config)}
+        return finished_run(out, {**facts, **known})
+    if not (resume or overwrite):
+        refuse_to_overwrite(out)
+    opened = read_scene(scene, scene_options, labels=labels, label_options=label_options)
+    marked = read_labels(labels, opened.grid, label_options)
+    task = _prepare(opened, marked, config, options, out)
+    if METHODS[options.method].network:
+        models = _train_all(task, resume, checkpoint_every, on_step)
+        windows = score_here(models, opened, task.config.device)
+    else:
+        models = []
+        windows = _score_spectra(task)
+    return conclude(task, models, windows, facts, truth, on_window)
+
+
+def _facts(
+    scene: Path,
+    labels: Path,
+    options: TrainOptions,
+    scene_options: SceneOptions | None,
+    label_options: LabelOptions | None,
+) -> dict[str, Any]:
+    """What tells one training from another, besides its settings."""
+    given = {
+        name: value
+        for part in (scene_options, label_options)
+        if part is not None
+        for name, value in asdict(part).items()
+        if value not in (None, False)
+    }
+    kept = ("method", "seed", "seeds", "holdout", "label", "estimate_prior")
+    chosen = {name: getattr(options, name) for name in kept if getattr(options, name) is not None}
+    return {"cube": str(scene), "labels": str(labels), **given, **chosen}
+
+
+def _prepare(
+    scene: SceneInput, labels: LabelInput, config: TrainConfig, options: TrainOptions, out: Path
+) -> Task:
+    """Hold labels out, look the scene over, and estimate the class prior where that is asked."""
+    positives, held = labels.mask, np.zeros_like(labels.mask)
+    rng = np.random.default_rng(options.seed)
+    if options.holdout:
+        if not positives.any():
+            raise LabelError(f"{labels.path.name} labels no pixel of the scene")
+        positives, held = hold_out(positives, options.holdout, rng)
+    if isinstance(scene.source, ArraySource) and positives.size > config.budget:
+        _check_finite(scene.source)  # windows alone would find a bad pixel only after training
+    if options.estimate_prior is not None:
+        prior = estimate(scene.source, positives, config, options.seed, (options.estimate_prior,))
+        config = replace(config, prior=prior[0].value)
+    return Task(out, scene, labels, positives, held, config, options)
+
+
+def _train_all(
+    task: Task, resume: bool, checkpoint_every: float, on_step: OnStep | None
+) -> list[Model]:
+    """One model for each seed; those that are there already are not trained again."""
+    count = task.options.seeds
+    models = []
+    for index in range(count):
+        path, kept = model_path(task.out, index, count), checkpoint_path(task.out, index, count)
+        if resume and path.exists() and not kept.exists():
+            models.append(Model.load(path))
+            continue
+        model = deep.train(
+            task.options.method,
+            task.scene.source,
+            task.positives,
+            config=task.config,
+            generator=torch.Generator().manual_seed(task.options.seed + index),
+            on_step=on_step,
+            checkpoint=kept,
+            checkpoint_every=checkpoint_every,
+            resume=resume,
+        )
+        models.append(_complete(model, task))
+        models[-1].save(path)  # first of all: the rest can be made again from it
+        if not model.training["finished"]:
+            break  # stopped by hand: what there is is mapped
+        kept.unlink(missing_ok=True)
+    for path in set(task.out.glob("model*.safetensors")) - {
+        model_path(task.out, index, count) for index in range(count)
+    }:
+        path.unlink()  # of another training that this one was to overwrite
+    return models
+
+
+def _complete(model: Model, task: Task) -> Model:
+    """The model with what it must know of its scene to judge another."""
+    spectra = look_over(task.scene.source, LOOKED_AT, np.random.default_rng(task.options.seed))
+    as_scene_ = Scene(np.ascontiguousarray(spectra.T)[:, None], np.ones((1, len(spectra)), bool))
+    usual = fit_novelty(standardize(as_scene_, model.statistics)[:, 0].T)
+    training = {**model.training, "label": task.options.label}
+    return replace(model, novelty=usual, wavelengths=task.scene.wavelengths, training=training)
+
+
+def _score_spectra(task: Task) -> Windows:
+    """The map of a method that works on single spectra, as one window."""
+
+    def windows(skip: Skip) -> Iterator[Scored]:
+        scene = read_all(task.scene.source)
+        rng = np.random.default_rng(task.options.seed)
+        labels = draw_labels(task.positives, scene.valid, task.config.unlabeled, rng)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a map that says nothing is named in the summary
+            probability = METHODS[task.options.method](scene, labels, task.options.seed)
+        whole = slice(0, scene.shape[0]), slice(0, scene.shape[1])
+        yield Scored(*whole, probability[None])
+
+    return windows
+
+
+def estimate(
+    source: Source, positives: BoolArray, config: TrainConfig, seed: int, names: tuple[str, ...]
+) -> list[Prior]:
+    """The class prior by some estimators, from the labels and as many unlabeled pixels."""
+    unknown = set(names) - set(ESTIMATORS)
+    if unknown:
+        raise ConfigError(f"no estimator is called {unknown.pop()!r}: {', '.join(ESTIMATORS)}")
+    if positives.size > config.budget:
+        raise ConfigError(
+            f"a prior is estimated on at most {config.budget:,} pixels: cut a part from the scene, "
+            "raise --budget, or give --prior a number"
+        )
+    scene = read_all(source)
+    labels = draw_labels(positives, scene.valid, config.unlabeled, np.random.default_rng(seed))
+    spectra = label_spectra(scene, labels)
+    return [ESTIMATORS[name](*spectra, np.random.default_rng(seed)) for name in names]
+
+
+def _check_finite(source: Source) -> None:
+    """Read all of a scene once; a bad value is refused by the reading."""
+    for start in range(0, source.shape[0], STRIP):
+        source.read(slice(start, min(start + STRIP, source.shape[0])), slice(0, source.shape[1]))

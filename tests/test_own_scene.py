@@ -1,0 +1,317 @@
+"""From a raster and a few points to a map that opens in QGIS, as a mapper walks it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import geopandas
+import numpy as np
+import pytest
+import rasterio
+from affine import Affine
+from rio_cogeo.cogeo import cog_validate
+
+from thonecls.cli import main
+from thonecls.datasets import Example, write_example
+from thonecls.model import Model
+
+QUICK = ["--epochs", "6", "--batches", "4", "--width", "0.25", "--unlabeled", "800"]
+WHERE = ["--where", "species = 'lantana'"]
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as exit_info:
+        main([str(a) for a in arguments])
+    code = exit_info.value.code
+    assert isinstance(code, int)
+    return code
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> Any:
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Example:
+    return write_example(tmp_path_factory.mktemp("example"))
+
+
+@pytest.fixture(scope="module")
+def trained(example: Example, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with everything: labels held out, two seeds, truth for the report."""
+    out = tmp_path_factory.mktemp("trained") / "run"
+    command = ["train", example.scene, example.labels, *WHERE, "--out", out, *QUICK, "--json"]
+    more = ["--holdout", "0.2", "--seeds", "2", "--label", "lantana", "--minimum-area", "4000"]
+    truth = ["--truth", example.truth, "--truth-target", "1"]
+    assert run(*command, *more, *truth) == 0
+    return out
+
+
+def test_check_says_that_all_is_well(example: Example, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("check", example.scene, example.labels, *WHERE, "--json") == 0
+    found = said(capsys)
+    words = {finding["subject"]: finding["words"] for finding in found["findings"]}
+    assert found["fit"]
+    assert "EPSG:32633" in words["place"]
+    assert "marked bad" in words["bands left out"]
+    assert "reprojected from EPSG:4326" in words["labels"]
+    assert "60 pixels" in words["labelled pixels"]
+    assert run("check", example.scene, example.labels, *WHERE) == 0
+    assert "ready: thonecls train" in capsys.readouterr().out
+
+
+def test_labels_on_nodata_alone_are_a_problem(
+    example: Example, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with rasterio.open(example.scene) as file:
+        x, y = file.xy(5, file.width - 2)
+    (tmp_path / "l.csv").write_text(f"x,y\n{x},{y}\n")
+    assert run("check", example.scene, tmp_path / "l.csv") == 2
+    assert "lie on nodata" in capsys.readouterr().out
+
+
+def test_training_leaves_all_that_a_mapper_opens(trained: Path, example: Example) -> None:
+    names = {path.name for path in trained.iterdir()}
+    rasters = {"map", "probability", "uncertainty", "novelty"}
+    assert names == {
+        *(f"{name}.tif" for name in rasters),
+        *(f"{name}.qml" for name in rasters),
+        "map.tif.aux.xml",
+        "model-0.safetensors",
+        "model-1.safetensors",
+        "polygons.gpkg",
+        "overview.png",
+        "curves.png",
+        "evidence.npz",
+        "report.html",
+        "report.json",
+        "run.json",
+    }
+    with rasterio.open(example.scene) as scene:
+        expected = scene.crs, scene.transform, scene.shape
+        valid = scene.read_masks(1) > 0
+    for name in rasters:
+        path = trained / f"{name}.tif"
+        assert cog_validate(path, quiet=True)[0]
+        with rasterio.open(path) as file:
+            assert (file.crs, file.transform, file.shape) == expected
+            np.testing.assert_array_equal(file.read(1) != 255, valid)
+            assert file.tags()["model_sha256"]
+    with rasterio.open(trained / "map.tif") as file:
+        assert file.colormap(1)[1][:3] == (0, 114, 178)
+        assert set(np.unique(file.read(1))) <= {0, 1, 255}
+
+
+def test_the_map_is_right_and_the_report_says_so(trained: Path) -> None:
+    summary = json.loads((trained / "run.json").read_text())
+    assert summary["scores"]["f1"] > 80
+    assert summary["held_out"] == 12
+    report = json.loads((trained / "report.json").read_text())
+    assert report["trust"]["held_out"]["labels"] == 12
+    assert report["trust"]["stability"]["seeds"] == 2
+    assert report["scores"]["f1"] == pytest.approx(summary["scores"]["f1"])
+    page = (trained / "report.html").read_text()
+    assert "of the class at held-out labels" in " ".join(page.split())
+    assert "thonecls train" in page
+    assert "--holdout 0.2" in page
+
+
+def test_polygons_cover_what_is_mapped(trained: Path) -> None:
+    polygons = geopandas.read_file(trained / "polygons.gpkg")
+    with rasterio.open(trained / "map.tif") as file:
+        mapped = int((file.read(1) == 1).sum())
+    assert (polygons["area"] >= 4000).all()
+    assert polygons["mean_probability"].between(0.5, 1).all()
+    assert polygons["pixels"].sum() <= mapped
+    assert polygons["pixels"].sum() > 0.9 * mapped
+
+
+def test_report_can_be_made_again(
+    trained: Path, example: Example, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (trained / "report.json").read_bytes()
+    assert run("report", trained, "--truth", example.truth, "--truth-target", "1", "--json") == 0
+    assert said(capsys)["scores"]["f1"] > 80
+    assert (trained / "report.json").read_bytes() == before
+    assert run("report", trained) == 0
+    assert "page:" in capsys.readouterr().out
+
+
+def test_another_scene_is_mapped_by_its_wavelengths(
+    trained: Path, example: Example, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The training scene with its bands turned round and one more among them."""
+    with rasterio.open(example.scene) as file:
+        profile, cube = file.profile, file.read()
+        waves = [float(file.tags(band)["wavelength"]) for band in file.indexes]
+    order = [*range(len(waves) - 1, -1, -1)]
+    profile |= {"count": len(waves) + 1}
+    with rasterio.open(tmp_path / "turned.tif", "w", **profile) as file:
+        for band, i in enumerate([*order, 0], 1):
+            file.write(cube[i], band)
+            wave = waves[i] if band <= len(order) else 2000.0
+            file.update_tags(band, wavelength=f"{wave}", wavelength_units="nm")
+    assert run("map", trained, tmp_path / "turned.tif", "--out", tmp_path / "m", "--json") == 0
+    notes = " ".join(said(capsys)["notes"])
+    assert "the model has 23 bands, the scene 25; matched within 0.0 nm" in notes
+    for name in ("map.tif", "probability.tif", "uncertainty.tif", "novelty.tif"):
+        with rasterio.open(trained / name) as one, rasterio.open(tmp_path / "m" / name) as two:
+            np.testing.assert_array_equal(one.read(), two.read())
+
+
+def test_many_scenes_by_pattern(
+    trained: Path, example: Example, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.tif").write_bytes(example.scene.read_bytes())
+    assert run("map", trained, tmp_path / "*.tif", "--out", tmp_path / "maps", "--json") == 0
+    assert len(said(capsys)) == 2
+    with (
+        rasterio.open(tmp_path / "maps/a/map.tif") as one,
+        rasterio.open(tmp_path / "maps/b/map.tif") as two,
+    ):
+        np.testing.assert_array_equal(one.read(), two.read())
+        assert (one.tags()["scene"], two.tags()["scene"]) == ("a.tif", "b.tif")
+    assert run("map", trained, tmp_path / "*.img", "--out", tmp_path / "x") == 2
+    assert "no file fits" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        Affine(30, 0, 364095.123, 0, -30, 5809965.321),
+        Affine(21.2, 21.2, 364095.0, 21.2, -21.2, 5809965.0),  # rotated
+        Affine(30, 0, 364095.0, 0, 30, 5807085.0),  # south up
+        Affine(10, 0, 364095.0, 0, -25, 5809965.0),  # oblong
+    ],
+    ids=["north-up", "rotated", "south-up", "oblong"],
+)
+def test_maps_lie_where_the_scene_lies_to_the_last_digit(
+    trained: Path, example: Example, tmp_path: Path, transform: Affine
+) -> None:
+    with rasterio.open(example.scene) as file:
+        profile, cube = file.profile, file.read()[:, :37, :50]  # smaller than the halo
+        tags = [file.tags(band) for band in file.indexes]
+    profile |= {"transform": transform, "height": 37, "width": 50, "tiled": False}
+    profile = {k: v for k, v in profile.items() if not k.startswith("block")}
+    with rasterio.open(tmp_path / "s.tif", "w", **profile) as file:
+        file.write(cube)
+        for band, found in enumerate(tags, 1):
+            file.update_tags(band, **found)
+    assert run("map", trained, tmp_path / "s.tif", "--out", tmp_path / "m", "--json") == 0
+    with rasterio.open(tmp_path / "m/map.tif") as made:
+        assert made.transform == transform
+        assert made.shape == (37, 50)
+
+
+def test_a_threshold_by_held_out_labels(
+    example: Example, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["train", example.scene, example.labels, *WHERE, *QUICK, "--threshold", "auto"]
+    assert run(*command, "--out", tmp_path / "none") == 2
+    assert "--holdout" in capsys.readouterr().err
+    assert run(*command, "--holdout", "0.3", "--out", tmp_path / "run", "--json") == 0
+    summary = said(capsys)
+    assert summary["threshold_reason"]
+    with rasterio.open(tmp_path / "run/probability.tif") as file:
+        probability = file.read(1)
+    with rasterio.open(tmp_path / "run/map.tif") as file:
+        mapped = file.read(1)
+    known = mapped != 255
+    limit = summary["threshold"]
+    np.testing.assert_array_equal((probability[known] * 0.01) > limit, mapped[known] == 1)
+
+
+def map_command(trained: Path, scene: Path, out: Path) -> list[str]:
+    words = [sys.executable, "-m", "thonecls.cli", "map", trained, scene, "--out", out]
+    return [str(word) for word in (*words, "--resume", "--json")]
+
+
+@pytest.fixture(scope="module")
+def large(example: Example, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example's scene, repeated to 2300 × 1900 pixels in an ENVI file."""
+    path = tmp_path_factory.mktemp("large") / "large.bsq"
+    with rasterio.open(example.scene) as file:
+        profile = file.profile
+        cube = np.tile(file.read(), (1, 24, 24))[:, :2300, :1900]
+        tags = [file.tags(band) for band in file.indexes]
+    size = {"driver": "ENVI", "height": 2300, "width": 1900, "interleave": "bil"}
+    profile = {k: v for k, v in profile.items() if k not in ("blockxsize", "blockysize", "tiled")}
+    with rasterio.open(path, "w", **(profile | size)) as file:
+        file.write(cube)
+        waves = ", ".join(found["wavelength"] for found in tags)
+        good = ", ".join(found["bbl"] for found in tags)
+    header = path.with_suffix(".hdr").read_text()
+    more = f"wavelength units = Nanometers\nwavelength = {{{waves}}}\nbbl = {{{good}}}\n"
+    path.with_suffix(".hdr").write_text(header + more)
+    return path
+
+
+def test_a_killed_map_is_resumed_to_the_same_bytes(
+    trained: Path, large: Path, tmp_path: Path
+) -> None:
+    """Killed once some windows are written; then resumed."""
+    model = trained / "model-0.safetensors"
+    env = os.environ | {"OMP_NUM_THREADS": "1"}
+    whole = subprocess.run(map_command(model, large, tmp_path / "whole"), env=env, check=False)
+    assert whole.returncode == 0
+    process = subprocess.Popen(map_command(model, large, tmp_path / "killed"), env=env)
+    part = tmp_path / "killed/.map.part/scores"
+    while process.poll() is None and not (part.exists() and part.stat().st_blocks > 1000):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert not (tmp_path / "killed/map.tif").exists()
+    again = subprocess.run(map_command(model, large, tmp_path / "killed"), env=env, check=False)
+    assert again.returncode == 0
+    for name in ("map.tif", "probability.tif", "novelty.tif"):
+        one, two = (tmp_path / folder / name for folder in ("whole", "killed"))
+        assert one.read_bytes() == two.read_bytes()
+
+
+def test_a_cluster_maps_the_same_and_outlives_a_worker(
+    trained: Path, large: Path, tmp_path: Path
+) -> None:
+    distributed = pytest.importorskip("distributed")
+    from thonecls.workflow import map_scene
+
+    model = trained / "model-0.safetensors"
+    map_scene(model, large, tmp_path / "here")
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    )
+    with cluster, distributed.Client(cluster) as client:
+        killed: list[int] = []
+
+        def kill_one(done: int, total: int) -> None:
+            if not killed and done < total:
+                killed.append(min(client.run(os.getpid).values()))
+                os.kill(killed[0], signal.SIGKILL)
+
+        map_scene(
+            model,
+            large,
+            tmp_path / "there",
+            dask=cluster.scheduler_address,
+            on_window=kill_one,
+        )
+    assert killed
+    with (
+        rasterio.open(tmp_path / "here/map.tif") as one,
+        rasterio.open(tmp_path / "there/map.tif") as two,
+    ):
+        np.testing.assert_array_equal(one.read(), two.read())
+
+
+def test_a_model_knows_its_bands(trained: Path) -> None:
+    model = Model.load(trained / "model-0.safetensors")
+    assert model.wavelengths is not None
+    assert len(model.wavelengths) == model.bands == 23
+    assert model.training["label"] == "lantana"

@@ -1,0 +1,342 @@
+"""The page about a map: what it shows and leaves out, and that it fits a phone."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass, replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+
+from thonecls.datasets import Dataset, synthetic
+from thonecls.metrics import Scores, evaluate
+from thonecls.page import (
+    Picture,
+    Report,
+    Verdict,
+    as_json,
+    confusion,
+    draw_scores,
+    draw_spectra,
+    draw_thresholds,
+    find_odd,
+    judge,
+    render,
+)
+from thonecls.priors import Prior
+from thonecls.report import draw_overview
+from thonecls.scene import Scene
+from thonecls.trust import TrustReport, assess, count_votes, summarise
+
+PNG = b"\x89PNG\r\n\x1a\n"
+SECTIONS = (
+    *("summary", "warnings", "map", "trust", "truth"),
+    *("spectra", "curves", "facts", "settings", "command"),
+)
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+BANDS = 48
+VOID = {"meta", "img", "link", "br", "hr", "input"}
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A made scene, 60 labels to learn from and 40 held out, and a linear classifier's map."""
+
+    data: Dataset
+    labels: NDArray[np.int64]
+    probability: NDArray[np.float32]
+
+    @property
+    def spectra(self) -> NDArray[np.float32]:
+        return self.data.scene.cube.reshape(BANDS, -1).T
+
+    @property
+    def positives(self) -> NDArray[np.bool_]:
+        mask = np.zeros(self.data.scene.shape, dtype=bool)
+        mask.flat[self.labels] = True
+        return mask
+
+
+def make_world(height: int, width: int, rng: np.random.Generator) -> World:
+    data = synthetic(
+        height=height, width=width, bands=BANDS, separation=0.25, variability=0.12, seed=5
+    )
+    drawn = rng.choice(np.flatnonzero(data.truth == 2), 100, replace=False)
+    unlabeled = rng.choice(data.truth.size, 1500, replace=False)
+    world = World(data, drawn, np.empty(0, dtype=np.float32))
+    x = world.spectra[np.concatenate([drawn[:60], unlabeled])]
+    model = LogisticRegression(class_weight="balanced", C=0.3).fit(x, np.arange(len(x)) < 60)
+    flat = model.predict_proba(world.spectra)[:, 1].astype(np.float32)
+    return replace(world, probability=flat.reshape(data.scene.shape))
+
+
+def make_pictures(world: World, trust: TrustReport, folder: Path) -> dict[str, tuple[Picture, ...]]:
+    """The map, the spectra of the labels, two of which are wrong, and the curves."""
+    scene, flat, held_out = world.data.scene, world.probability.ravel(), trust.held_out
+    assert held_out is not None
+    overview = folder / "overview.png"
+    shown = Scene(scene.cube[list(world.data.rgb)], scene.valid)
+    draw_overview(overview, shown, world.positives, world.probability, title="class 2")
+    labels = world.spectra[world.labels]
+    labels[:2] = world.spectra[np.flatnonzero(world.data.truth == 3)[:2]]
+    wavelengths = np.concatenate([np.linspace(420, 1340, 30), np.linspace(1460, 1780, 18)])
+    spectra = draw_spectra(labels, world.spectra, wavelengths=wavelengths)
+    scores = draw_scores(flat[world.labels[60:]], flat)
+    thresholds = draw_thresholds(
+        held_out.curve, threshold=0.5, suggested=held_out.suggested.threshold
+    )
+    return {
+        "maps": (Picture("Scene with labels, probability, map", overview.read_bytes()),),
+        "spectra": (Picture("Labels unlike the others may be mistakes", spectra),),
+        "curves": (
+            Picture("Probability of held-out labels and unlabeled pixels", scores),
+            Picture("What other thresholds would find and map", thresholds),
+        ),
+    }
+
+
+def make_report(folder: Path, *, height: int = 60, width: int = 80) -> Report:
+    rng = np.random.default_rng(0)
+    world = make_world(height, width, rng)
+    flat = world.probability.ravel()
+    trust = assess(
+        flat[world.labels[60:]],
+        flat,
+        rng=rng,
+        trained=flat[world.labels[:60]],
+        priors=[Prior("km2", 0.31, 0.24, 0.38)],
+        votes=count_votes(np.clip(flat + rng.normal(0, 0.08, (3, flat.size)), 0, 1)),
+    )
+    return Report(
+        title="Class 2 in valley-2024.tif",
+        summary=summarise(trust),
+        verdict=judge(trust),
+        facts={
+            "Scene": f"/data/scenes/2024/valley-2024.tif, {height} × {width} pixels, 48 bands",
+            "Labels": "positives.gpkg, 100 labels, of which 40 held out",
+            "Threshold": 0.5,
+            "Date": "2026-08-01 12:00",
+            "Versions": "thonecls 0.1.0, torch 2.13.0, numpy 2.4.6, Python 3.11.9",
+        },
+        command="thonecls train /data/scenes/2024/valley-2024.tif positives.gpkg "
+        "--out runs/valley-2024 --holdout 0.4 --label 'class 2'",
+        trust=trust,
+        scores=evaluate(world.probability, world.data.truth == 2, ~world.positives),
+        settings={"loss": "taylor", "order": 2, "rate": 1e-4, "settle": None, "augment": True},
+        warnings=("3 labels lie on one pixel and count once.",),
+        **make_pictures(world, trust, folder),
+    )
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return make_report(tmp_path_factory.mktemp("page"))
+
+
+BARE = Report("A map", "The map covers 6 % of the scene.", Verdict("check"))
+
+
+class Page(HTMLParser):
+    """Balanced tags, the ids in their order, and all attributes."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.tags: set[str] = set()
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_startendtag(tag, attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_a_full_page_has_every_section_in_order(full: Report) -> None:
+    assert tuple(Page(render(full)).ids) == SECTIONS
+
+
+def test_what_is_not_known_is_left_out() -> None:
+    html = render(BARE)
+    assert Page(html).ids == ["summary"]
+    assert "The map covers 6\N{NO-BREAK SPACE}% of the scene." in html
+    assert "None" not in html
+
+
+@pytest.mark.parametrize("name", SECTIONS[1:])
+def test_each_section_can_be_absent(full: Report, name: str) -> None:
+    field = {"map": "maps", "truth": "scores"}.get(name, name)
+    page = Page(render(replace(full, **{field: getattr(BARE, field)})))
+    assert page.ids == [section for section in SECTIONS if section != name]
+
+
+def test_the_page_needs_no_other_file_and_no_script(full: Report) -> None:
+    page = Page(render(full))
+    for tag, name, value in page.attributes:
+        if name in ("src", "href", "srcset", "action", "data"):
+            assert value.startswith("data:image/png;base64,"), (tag, name, value[:40])
+        assert not name.startswith("on")
+    assert not page.tags & {"script", "link", "iframe", "object", "base"}
+    html = re.sub(r"data:image/png;base64,[\w+/=]+", "", render(full))
+    assert not re.search(r"https?:|//|@import|url\(", html)
+
+
+def test_text_from_files_cannot_become_markup(full: Report) -> None:
+    evil = "<script>alert('&\"')</script>"
+    report = replace(
+        full,
+        title=evil,
+        summary=evil,
+        verdict=Verdict("poor", (evil,)),
+        facts={evil: evil},
+        command=evil,
+        maps=(Picture(evil, PNG),),
+        settings={evil: [evil]},
+        warnings=(evil,),
+    )
+    page = render(report)
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") == 12
+    assert "script" not in Page(page).tags
+
+
+@pytest.mark.parametrize(
+    ("level", "word"),
+    [("good", "Looks sound"), ("check", "Check before use"), ("poor", "Do not rely on it")],
+)
+def test_the_verdict_is_said_in_words_too(level: str, word: str) -> None:
+    html = render(replace(BARE, verdict=Verdict(level, ("Because.",))))  # type: ignore[arg-type]
+    assert word in html
+    assert f'class="verdict {level}"' in html
+    assert html.index(word) < html.index("Because.")
+
+
+def test_the_numbers_stand_beside_their_meaning(full: Report) -> None:
+    html = render(full)
+    assert full.trust is not None
+    assert full.trust.held_out is not None
+    for name in ("Recall", "Precision", "F1", "False alarms", "AUC", "puF", "Mapped", "Prevalence"):
+        assert f"<dt>{name}</dt>" in html
+    assert "of 40 held-out labels are mapped" in html
+    assert "Mapped share ÷ recall" in html
+    assert full.trust.held_out.suggested.reason in html.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_without_held_out_labels_only_what_is_known_is_shown(full: Report) -> None:
+    trust = assess(None, np.linspace(0, 1, 500), rng=np.random.default_rng(0), bootstraps=20)
+    html = render(replace(full, trust=trust, summary=summarise(trust), verdict=judge(trust)))
+    assert "<dt>Mapped</dt>" in html
+    assert "<dt>Recall</dt>" not in html
+    assert "not known" in html
+    Page(html)
+
+
+def test_a_quiet_report_says_so(full: Report) -> None:
+    assert full.trust is not None
+    verdict = judge(replace(full.trust, cautions=()))
+    assert verdict.level == "good"
+    assert "nothing unusual" in verdict.reasons[0]
+
+
+def test_confusion_is_recovered_from_the_scores() -> None:
+    rng = np.random.default_rng(0)
+    probability, truth = rng.random((30, 40)), rng.random((30, 40)) < 0.2
+    found = confusion(evaluate(probability, truth))
+    mapped = probability > 0.5
+    assert found.hits == (mapped & truth).sum()
+    assert found.misses == (~mapped & truth).sum()
+    assert found.false_alarms == (mapped & ~truth).sum()
+    assert found.rejections == (~mapped & ~truth).sum()
+
+
+def test_json_holds_all_but_the_pictures(full: Report) -> None:
+    scores = Scores(50.0, 50.0, 50.0, float("nan"), 50.0, pixels=4, positives=2)
+    settings = {"path": Path("a"), "n": np.int64(3), "x": np.float32(0.5), "pair": (1, None)}
+    found = as_json(replace(full, scores=scores, settings=settings))
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert not {"maps", "spectra", "curves"} & set(found)
+    assert found["settings"] == {"path": "a", "n": 3, "x": 0.5, "pair": [1, None]}
+    assert found["scores"]["auc"] is None
+    assert found["confusion"]["hits"] == 1
+    assert found["trust"]["held_out"]["labels"] == 40
+    assert found["trust"]["level"] == found["verdict"]["level"]
+    assert as_json(BARE)["trust"] is None
+
+
+def test_odd_labels_are_found_and_usual_ones_are_not() -> None:
+    rng = np.random.default_rng(0)
+    labels = np.sin(np.linspace(0, 3, 40)) + rng.normal(0, 0.05, (60, 40))
+    assert find_odd(labels).size == 0
+    labels[[7, 21]] = np.cos(np.linspace(0, 3, 40)) * [[1], [2]]
+    assert find_odd(labels).tolist() == [21, 7]
+    assert find_odd(labels[:3]).size == 0
+    assert find_odd(np.ones((9, 4))).size == 0
+
+
+def test_figures_are_drawn_from_little_data() -> None:
+    one = np.array([0.5])
+    spectra = np.ones((1, 3))
+    for png in (
+        draw_scores(None, one),
+        draw_scores(one, one, threshold=0.2),
+        draw_spectra(spectra, spectra),
+        draw_spectra(np.ones((1, 1)), np.ones((2, 1)), wavelengths=np.array([500.0])),
+    ):
+        assert png.startswith(PNG)
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium to look at the page with")
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("kind", ["full", "long"])
+def test_nothing_runs_over_the_side(full: Report, tmp_path: Path, width: int, kind: str) -> None:
+    """In a browser: neither the page nor a picture is wider than the window."""
+    report = full
+    if kind == "long":
+        name = "/" + "a_very_long_name" * 12
+        report = replace(full, title=name, facts={name: name}, command=name, settings={name: name})
+    assert measure(render(report), width, tmp_path) == [width, width]
+
+
+def measure(html: str, width: int, folder: Path) -> list[int]:
+    """The width of the window and of what is laid out in it, by a headless browser.
+
+    The window of a headless browser has a least width: the page is put in a frame instead.
+    """
+    inner = html.replace("default-src 'none'", "default-src 'none'; script-src 'unsafe-inline'")
+    script = """<script>onload = () => parent.postMessage(
+        [innerWidth, Math.max(document.documentElement.scrollWidth,
+         ...[...document.images].map(i => Math.ceil(i.getBoundingClientRect().right)))], '*')
+        </script>"""
+    (folder / "page.html").write_text(inner.replace("</body>", f"{script}</body>"), "utf-8")
+    frame = f"""<!doctype html><title>waiting</title>
+        <script>onmessage = e => document.title = 'widths ' + e.data.join(' ')</script>
+        <iframe src="page.html" style="width:{width}px;height:800px;border:0"></iframe>"""
+    (folder / "frame.html").write_text(frame, "utf-8")
+    assert BROWSER is not None
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    command += [f"--user-data-dir={folder / 'profile'}", "--window-size=1400,900"]
+    command += ["--virtual-time-budget=5000", "--dump-dom", (folder / "frame.html").as_uri()]
+    dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    found = re.search(r"widths (\d+) (\d+)", dom)
+    assert found, dom[:300]
+    return [int(number) for number in found.groups()]
