@@ -13,7 +13,7 @@ SETTLED = 0.3  # of the epochs that a preset allows are needed before training s
 ALONE = 0.75  # of a step's time is left without a teacher
 STARTED = 0.6e9  # bytes of a process before it works
 BYTES = 4600  # of memory for a pixel that a step sees
-TILE = 1.8e9  # bytes that mapping takes at most
+TILE = 1.5e9  # bytes that mapping takes at most
 
 
 class Cost(NamedTuple):

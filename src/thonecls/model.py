@@ -18,9 +18,16 @@ from thonecls.errors import ConfigError, ModelError
 from thonecls.frozen import HALO, STRIDE, FrozenNet
 from thonecls.net import WIDTHS, FreeOCNet
 from thonecls.novelty import Novelty
-from thonecls.scene import BandStatistics, FloatArray, Source, as_source, standardize
+from thonecls.scene import (
+    BandStatistics,
+    BoolArray,
+    FloatArray,
+    Source,
+    as_source,
+    standardize,
+)
 
-MEMORY = 1.8e9  # bytes that a tile with its halo may take while it is scored
+MEMORY = 1.5e9  # bytes that a tile with its halo may take: all in all within 2 GiB
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +154,12 @@ class Scorer:
         self.models = list(models)
         self.device = resolve_device(device)
         self.nets = [FrozenNet(model.net, model.frozen, self.device) for model in models]
+        first = models[0].statistics
+        self.alike = all(  # then the bands are scaled once for all models
+            np.array_equal(model.statistics.mean, first.mean)
+            and np.array_equal(model.statistics.std, first.std)
+            for model in models
+        )
 
     def check(self, source: Source) -> None:
         """Refuse a scene with another number of bands."""
@@ -169,26 +182,34 @@ class Scorer:
     def score(self, source: Source, rows: slice, columns: slice) -> Scored:
         """One window, read with a halo as wide as the network looks."""
         around = _with_halo(rows, source.shape[0]), _with_halo(columns, source.shape[1])
-        scene = source.read(*around)
         inner = (
             slice(rows.start - around[0].start, rows.stop - around[0].start),
             slice(columns.start - around[1].start, columns.stop - around[1].start),
         )
         maps: list[FloatArray] = []
-        novelty = None
+        novelty = cube = None
         for model, net in zip(self.models, self.nets, strict=True):
-            cube = standardize(scene, model.statistics)
+            if cube is None or not self.alike:
+                cube, valid = _read_standardized(source, around, model.statistics)
             if novelty is None and model.novelty is not None:
                 novelty = model.novelty.score(cube[:, inner[0], inner[1]])
-                novelty[~scene.valid[inner]] = np.nan
+                novelty[~valid[inner]] = np.nan
             with torch.inference_mode():
                 logits = net(torch.from_numpy(cube).to(self.device)[None])
                 probability = torch.sigmoid(logits).cpu().numpy()
             if model.ceiling != 1:
                 probability = np.minimum(probability / np.float32(model.ceiling), 1)
-            probability[~scene.valid] = np.nan
+            probability[~valid] = np.nan
             maps.append(probability[inner])
         return Scored(rows, columns, np.stack(maps), novelty)
+
+
+def _read_standardized(
+    source: Source, window: tuple[slice, slice], statistics: BandStatistics
+) -> tuple[FloatArray, BoolArray]:
+    """The z-scored cube of a window and its valid pixels; the raw one is not held any longer."""
+    scene = source.read(*window)
+    return standardize(scene, statistics), scene.valid
 
 
 def resolve_device(name: str) -> torch.device:
