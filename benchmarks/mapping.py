@@ -9,7 +9,6 @@ once, and once more with SIGKILL halfway and --resume. The files are removed in 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -69,11 +68,15 @@ def run(model: Path, cube: Path, out: Path) -> tuple[float, float]:
     """Seconds and peak gigabytes of a whole map."""
     began = time.perf_counter()
     process = start(model, cube, out)
-    _, status, usage = os.wait4(process.pid, 0)
-    assert status == 0
+    status, peak = Path(f"/proc/{process.pid}/status"), 0
+    while process.poll() is None:
+        lines = [x for x in status.read_text().splitlines() if x.startswith("VmHWM")]
+        peak = max(peak, *(int(x.split()[1]) * 1024 for x in lines), 0)
+        time.sleep(0.05)
+    assert process.returncode == 0
     assert process.stdout is not None
     assert "mapped_share" in json.loads(process.stdout.read())
-    return time.perf_counter() - began, usage.ru_maxrss * 1024 / 1e9
+    return time.perf_counter() - began, peak / 1e9
 
 
 def main(*, gigabytes: float = 6.0, folder: Path = Path("/tmp/thonecls-large")) -> None:

@@ -23,6 +23,7 @@ from thonecls.benchmark.paper import in_ablation, in_tables
 from thonecls.benchmark.plan import cell_of, changed, config_of
 from thonecls.benchmark.results import NAME, Results, append_record, claimed
 from thonecls.benchmark.run import load_map, run_cell
+from thonecls.cli import main
 from thonecls.datasets import DATASETS
 from thonecls.errors import ConfigError
 from thonecls.methods import METHODS
@@ -329,3 +330,72 @@ def test_a_cluster_gives_the_same_and_outlives_a_worker(alone: Path, tmp_path: P
         )
     assert killed
     assert outcome(tmp_path) == outcome(alone)
+
+
+# The command
+
+
+def command(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as exit_info:
+        main([str(a) for a in arguments])
+    code = exit_info.value.code
+    assert isinstance(code, int)
+    return code
+
+
+def test_studies_and_datasets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("benchmark") == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in ("table-honghu", "kl-teacher", "maps"))
+    assert command("datasets", "--json", "--data-root", "nowhere") == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert listed["indian-pines"]["here"]
+    assert not listed["longkou"]["here"]
+    assert command("datasets", "salinas", "--data-root", "nowhere") == 0
+    assert "Salinas_corrected" in capsys.readouterr().out
+
+
+def test_a_dry_run_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["benchmark", "beta", "--dataset", "indian-pines", "--target", "2", "--seeds", "2"]
+    assert command(*words, "--out", tmp_path / "b", "--dry-run", "--json") == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["cells"] == len(plan["waiting"]) == 14
+    assert plan["seconds"] > 600
+    assert command(*words, "--out", tmp_path / "b", "--dry-run") == 0
+    assert "14 of 14 cells are to be run" in capsys.readouterr().out
+    assert not (tmp_path / "b").exists()
+
+
+def test_tables_are_made_from_what_is_there(
+    alone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["benchmark", "table-ip-pu", "--dataset", "indian-pines", "--target", "2"]
+    words += ["--method", "t-honecls", "--preset", "fast", "--seeds", "3", "--render-only"]
+    settings = [word for name, value in TINY.items() for word in (f"--{name}", value)]
+    assert command(*words, *settings, "--out", alone, "--json", "--data-root", "nowhere") == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["cells"], summary["done"]) == (3, 3)
+    table = (alone / "table-ip-pu.md").read_text()
+    assert "93.40(0.50)" in table
+    assert "3 of 3 cells" in table
+    assert {Path(path).suffix for path in summary["written"]} == {".md", ".tex", ".csv", ".html"}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["table-mars"], "no study 'table-mars'"),
+        (["order", "--dataset", "mars"], "no dataset 'mars'"),
+        (["order", "--dataset", "indian-pines"], "say which classes"),
+        (["table-honghu", "--data-root", "nowhere"], "none of the study's datasets"),
+        (["table-ip-pu", "--target", "99"], "nothing is left"),
+        (["order", "--dataset", "indian-pines", "--target", "2", "--order", "3"], "leave that"),
+        (["table-ip-pu", "--jobs", "0"], "must be 1 or more"),
+    ],
+)
+def test_impossible_wishes_are_refused(
+    words: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command("benchmark", *words, "--out", tmp_path / "b") == 2
+    assert says in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "b").exists()

@@ -15,6 +15,7 @@ from thonecls.scene import ArraySource, Bands, find_band_axis
 
 ENDINGS = (".npy", ".npz", ".mat")
 FORMS = ".npy, .npz or .mat"
+NUMBERS = "biuf"  # the kinds of types that hold real numbers, as NumPy calls them
 
 
 def read_array(path: Path, *, axes: int, variable: str | None = None) -> NDArray[Any]:
@@ -38,12 +39,17 @@ def read_array(path: Path, *, axes: int, variable: str | None = None) -> NDArray
                 f"{variable} in {path} has shape {arrays[variable].shape}, where {axes} axes are "
                 f"needed; the file holds: {_listed(arrays)}"
             )
+        if arrays[variable].dtype.kind not in NUMBERS:
+            raise FileError(
+                f"{variable} in {path} holds {arrays[variable].dtype}, where real numbers are "
+                f"needed; the file holds: {_listed(arrays)}"
+            )
         return arrays[variable]
-    fitting = {name: a for name, a in arrays.items() if a.ndim == axes and a.dtype.kind in "biuf"}
+    fitting = {n: a for n, a in arrays.items() if a.ndim == axes and a.dtype.kind in NUMBERS}
     if len(fitting) != 1:
         few = "no" if not fitting else "more than one"
         raise FileError(
-            f"{path} holds {few} array of {axes} axes; it has: {_listed(arrays)}. "
+            f"{path} holds {few} array of {axes} axes and real numbers; it has: {_listed(arrays)}. "
             "Name the right one with its variable option"
         )
     return next(iter(fitting.values()))
@@ -142,4 +148,4 @@ def _read_pairs(path: Path) -> NDArray[np.int64]:
 
 
 def _listed(arrays: dict[str, NDArray[Any]]) -> str:
-    return ", ".join(f"{name} {a.shape}" for name, a in arrays.items()) or "nothing"
+    return ", ".join(f"{name} {a.dtype} {a.shape}" for name, a in arrays.items()) or "nothing"

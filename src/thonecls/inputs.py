@@ -24,6 +24,9 @@ from thonecls.splits import positive_mask
 from thonecls.vector import burn_positives, burn_truth, is_vector, read_label_raster, read_labelled
 
 
+VECTOR_ONLY = ("layer", "where", "all_touched", "crs", "buffer")  # options of labels
+
+
 def _option(help: str, default: Any = None) -> Any:
     """A field whose help text the command line shows."""
     return field(default=default, metadata={"help": help})
@@ -171,11 +174,12 @@ def read_labels(path: Path, grid: Grid, options: LabelOptions | None = None) -> 
     """The positive pixels that a file of labels marks on a scene's grid, whatever its kind."""
     options = options or LabelOptions()
     if _holds_pixels(path):
-        _refuse_options(path, options, ("layer", "where", "all_touched", "crs", "buffer"))
+        listed = () if is_array(path) else ("target", "labels_variable")
+        _refuse_options(path, options, (*VECTOR_ONLY, *listed))
         found = read_positives(path, target=options.target, variable=options.labels_variable)
         return LabelInput(path, positive_mask(found, grid.shape))
     if not is_vector(path):
-        _refuse_options(path, options, ("layer", "where", "all_touched", "crs", "buffer"))
+        _refuse_options(path, options, (*VECTOR_ONLY, "labels_variable"))
         raster = read_label_raster(path, grid, target=options.target)
         return LabelInput(path, raster.mask, (raster.note,))
     _refuse_options(path, options, ("target", "labels_variable"))

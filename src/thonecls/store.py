@@ -21,8 +21,9 @@ def save(
     path: Path, kind: str, about: dict[str, Any], tensors: dict[str, Tensor], *, sync: bool = True
 ) -> None:
     """Write tensors and JSON-ready facts, whole or not at all. The file holds no code."""
-    facts = json.dumps({"kind": kind, "format": FORMAT, **about}, sort_keys=True)
     ready = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
+    known = {"kind": kind, "format": FORMAT, "types": _types(ready)}
+    facts = json.dumps({**known, **about}, sort_keys=True)
     metadata = {"thonecls": facts, "sha256": _digest(facts, ready)}
     write_atomically(path, safetensors.torch.save(ready, metadata), sync=sync)
 
@@ -32,7 +33,9 @@ def load(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise ModelError(f"cannot read the {kind} {path}: {error.strerror}") from error
+        raise ModelError(
+            f"cannot read the {kind} {path} ({error.strerror}): check the path"
+        ) from error
     try:
         tensors = safetensors.torch.load(content)
         length = int.from_bytes(content[:8], "little")
@@ -42,12 +45,20 @@ def load(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
             f"{path} is not a thonecls {kind}, or is damaged ({error}): copy it anew or train again"
         ) from error
     if "thonecls" not in metadata:
-        raise ModelError(f"{path} holds weights, but not those of a thonecls {kind}")
+        raise ModelError(
+            f"{path} holds weights, but not those of a thonecls {kind}: name the folder of a "
+            "training, or a file in it"
+        )
+    damaged = f"{path} is damaged (its checksum differs): copy it anew or train again"
     if metadata.get("sha256") != _digest(metadata["thonecls"], tensors):
-        raise ModelError(f"{path} is damaged (its checksum differs): copy it anew or train again")
+        raise ModelError(damaged)
     about: dict[str, Any] = json.loads(metadata["thonecls"])
+    if about.get("types", _types(tensors)) != _types(tensors):  # older files do not name them
+        raise ModelError(damaged)
     if about["kind"] != kind:
-        raise ModelError(f"{path} is a {about['kind']}, where a {kind} is needed")
+        raise ModelError(
+            f"{path} is a {about['kind']}, where a {kind} is needed: name a {kind}'s file"
+        )
     if about["format"] != FORMAT:
         raise ModelError(
             f"{path} has {kind} format {about['format']}, this version reads {FORMAT}: "
@@ -64,6 +75,11 @@ def part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
 def prefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """The inverse of `part`."""
     return {f"{prefix}{name}": t for name, t in tensors.items()}
+
+
+def _types(tensors: dict[str, Tensor]) -> str:
+    """What the bytes of the tensors stand for, which their digest does not tell."""
+    return " ".join(str(tensors[name].dtype) for name in sorted(tensors))
 
 
 def _digest(about: str, tensors: dict[str, Tensor]) -> str:

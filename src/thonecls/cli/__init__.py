@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+import logging
 import sys
 from typing import NoReturn
 
@@ -17,6 +18,8 @@ from thonecls.errors import ThoneclsError
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; exits 0, 2 on an error that the user can mend, 130 after Ctrl-C."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    # GDAL's troubles come as errors; what it logs besides would stand around the one line.
+    logging.getLogger("rasterio").setLevel(logging.CRITICAL)
     try:
         app(arguments, exit_on_error=False, print_error=False)
     except (ThoneclsError, CycloptsError) as error:
@@ -30,6 +33,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _fail(message: str, arguments: list[str]) -> NoReturn:
+    message = " ".join(line.strip() for line in message.splitlines())
     if "--json" in arguments:
         print(jsonlib.dumps({"error": message}))
     else:

@@ -15,7 +15,7 @@ from thonecls.raster import open_raster
 from thonecls.train import FAST
 from thonecls.vector.places import describe as describe_grid
 from thonecls.workflow.runs import model_files
-from thonecls.workflow.training import estimate
+from thonecls.workflow.training import check_data, estimate
 
 
 def describe(path: Path, *, variable: str | None = None) -> dict[str, Any]:
@@ -81,8 +81,9 @@ def estimate_priors(
 ) -> dict[str, Any]:
     """The share of the class in a scene by every estimator, each with its interval."""
     opened = read_scene(scene, scene_options, labels=labels, label_options=label_options)
-    positives = read_labels(labels, opened.grid, label_options).mask
-    priors = estimate(opened.source, positives, FAST, seed, tuple(ESTIMATORS))
+    marked = read_labels(labels, opened.grid, label_options)
+    check_data(opened, marked)
+    priors = estimate(opened.source, marked.mask, FAST, seed, tuple(ESTIMATORS))
     return {
         "cube": str(scene),
         "labels": str(labels),

@@ -45,8 +45,10 @@ def load_evidence(out: Path) -> Evidence:
     path = out / EVIDENCE
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
+            if flawed := found.zip.testzip():
+                raise ValueError(f"the checksum of {flawed} differs")
             return Evidence(**{f.name: found[f.name] for f in fields(Evidence)})
-    except (OSError, ValueError, KeyError) as error:
+    except Exception as error:  # a damaged file can fail anywhere inside two foreign parsers
         raise FileError(
             f"cannot read {path} ({error}): name the folder of a training, or train again"
         ) from error

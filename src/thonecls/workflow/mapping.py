@@ -24,7 +24,15 @@ from thonecls.scene import BoolArray, Source
 from thonecls.workflow.layers import Style, writing_layers
 from thonecls.workflow.outputs import read_map_strips
 from thonecls.workflow.pictures import draw_array_overview
-from thonecls.workflow.runs import OVERVIEW, POLYGONS, RUN, check_threshold, model_files, write_json
+from thonecls.workflow.runs import (
+    OVERVIEW,
+    POLYGONS,
+    RUN,
+    check_threshold,
+    making,
+    model_files,
+    write_json,
+)
 
 OnWindow = Callable[[int, int], None]
 SUMMARY = "map.json"
@@ -198,10 +206,13 @@ def map_scene(
         else score_on_cluster(paths, opened, device, dask)
     )
     layers = len(models) > 1, models[0].novelty is not None
-    made = make_map(out, opened, score, style, layers=layers, resume=resume, on_window=on_window)
-    finish(out, opened, label=style.label, threshold=threshold, minimum_area=minimum_area)
-    summary = {"model": str(model), "cube": str(scene), "notes": list(opened.notes), **made}
-    write_json(out / SUMMARY, summary)
+    with making(out):
+        made = make_map(
+            out, opened, score, style, layers=layers, resume=resume, on_window=on_window
+        )
+        finish(out, opened, label=style.label, threshold=threshold, minimum_area=minimum_area)
+        summary = {"model": str(model), "cube": str(scene), "notes": list(opened.notes), **made}
+        write_json(out / SUMMARY, summary)
     return summary
 
 

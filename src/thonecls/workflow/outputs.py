@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import rasterio
 from numpy.typing import NDArray
 from rasterio.windows import Window
 
+from thonecls.arrays import read_array
 from thonecls.errors import FileError
 from thonecls.maps import MAP, MISSING, PROBABILITY
 from thonecls.raster import open_gdal
@@ -34,13 +36,22 @@ def read_map_strips(out: Path) -> Iterator[NDArray[np.uint8]]:
 def read_probability(out: Path) -> tuple[Grid, FloatArray]:
     """Where the map of a folder lies, and its probabilities, NaN on nodata."""
     if (out / "probability.npy").exists():
-        array = np.load(out / "probability.npy", mmap_mode="r")
+        array = read_array(out / "probability.npy", axes=2)
         return Grid(array.shape), array
     if not (out / PROBABILITY).exists():
         raise FileError(f"{out} holds no map: name the folder of a training")
     with open_gdal(str(out / PROBABILITY), out / PROBABILITY) as file:
-        raw, scale = file.read(1), np.float32(file.scales[0])
+        raw, scale = _read_whole(file, out / PROBABILITY), np.float32(file.scales[0])
         crs = file.crs.to_wkt() if file.crs else None
         grid = Grid((file.height, file.width), tuple(file.transform)[:6], crs)
     missing = raw == MISSING if raw.dtype == np.uint8 else ~np.isfinite(raw)
     return grid, np.where(missing, np.nan, raw * scale).astype(np.float32)
+
+
+def _read_whole(file: Any, path: Path) -> NDArray[Any]:
+    try:
+        return np.asarray(file.read(1))
+    except OSError as error:  # GDAL's own words are in the cause
+        raise FileError(
+            f"cannot read {path} ({error.__cause__ or error}): map the scene again"
+        ) from error

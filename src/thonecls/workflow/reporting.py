@@ -12,10 +12,10 @@ import numpy as np
 
 from thonecls import __version__
 from thonecls.costs import in_words
-from thonecls.errors import FileError
+from thonecls.errors import FileError, LabelError
 from thonecls.files import write_atomically
 from thonecls.inputs import LabelOptions, SceneOptions, read_labels, read_truth
-from thonecls.methods import METHODS, deep
+from thonecls.methods import deep
 from thonecls.metrics import Scores, evaluate
 from thonecls.model import Model
 from thonecls.page import (
@@ -28,11 +28,13 @@ from thonecls.page import (
     judge,
     render,
 )
+from thonecls.scene import BoolArray, Grid
 from thonecls.train import FAST
 from thonecls.trust import TrustReport, assess, count_votes, summarise
 from thonecls.workflow.evidence import Evidence, load_evidence
 from thonecls.workflow.outputs import read_probability
 from thonecls.workflow.runs import (
+    ANEW,
     CURVES,
     OVERVIEW,
     REPORT,
@@ -43,6 +45,13 @@ from thonecls.workflow.runs import (
     write_json,
 )
 
+FACTS = {  # what a report is made from, of what run.json holds
+    **dict.fromkeys(("cube", "labels", "out", "method"), str),
+    **dict.fromkeys(("positives", "held_out", "seeds"), int),
+    **dict.fromkeys(("threshold", "mapped_share", "seconds"), (int, float)),
+    "notes": list,
+    "config": dict,
+}
 DEFAULTS = {"method": "t-honecls", "seed": 0, "seeds": 1, "holdout": 0.0, "label": "class"}
 
 
@@ -66,6 +75,8 @@ def write_report(out: Path, truth: TruthFile | None = None) -> Scores | None:
     run = read_run(out, {})
     if not run:
         raise FileError(f"{out} holds no {RUN}: name the folder of a training")
+    if wrong := [name for name, kind in FACTS.items() if not isinstance(run.get(name), kind)]:
+        raise FileError(f"{out / RUN} does not tell the {', '.join(wrong)} of a training: {ANEW}")
     evidence = load_evidence(out)
     trust = _assess(out, run, evidence)
     scores = None if truth is None else _score(out, run, truth)
@@ -114,9 +125,19 @@ def _history(out: Path) -> dict[str, list[float]]:
 def _score(out: Path, run: Mapping[str, Any], truth: TruthFile) -> Scores:
     """Against the truth, at pixels that training did not learn from."""
     grid, probability = read_probability(out)
-    of_class, tested = read_truth(truth.path, grid, truth.options, negative=truth.negative)
     seen = read_labels(Path(run["labels"]), grid, _label_options(run)).mask
-    return evaluate(probability, of_class, tested & ~seen, threshold=run["threshold"])
+    of_class, tested = read_tested(truth, grid, seen)
+    return evaluate(probability, of_class, tested, threshold=run["threshold"])
+
+
+def read_tested(truth: TruthFile, grid: Grid, seen: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """Where the class is, and what is tested: what the labels do not show to training."""
+    of_class, tested = read_truth(truth.path, grid, truth.options, negative=truth.negative)
+    if not (tested & ~seen).any():
+        raise LabelError(
+            f"{truth.path.name} knows no pixel besides the labels: give a truth of other pixels"
+        )
+    return of_class, tested & ~seen
 
 
 def _label_options(run: Mapping[str, Any]) -> LabelOptions:
@@ -151,9 +172,9 @@ def _command(run: Mapping[str, Any]) -> str:
         {
             name: value
             for name, value in run["config"].items()
-            if value != asdict(deep.settings(run["method"], FAST))[name]
+            if value != asdict(deep.settings(run["method"], FAST)).get(name)
         }
-        if METHODS[run["method"]].network
+        if run["method"] in deep.SETTINGS
         else {}
     )
     for name, value in settings.items():

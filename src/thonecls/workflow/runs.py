@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from thonecls.files import write_atomically
 RUN, EVIDENCE = "run.json", "evidence.npz"
 OVERVIEW, CURVES = "overview.png", "curves.png"
 POLYGONS = "polygons.gpkg"
+ANEW = "choose another folder, or train again"
 REPORT, REPORT_JSON = "report.html", "report.json"
 
 
@@ -35,6 +38,19 @@ def model_files(path: Path) -> list[Path]:
     return found
 
 
+@contextmanager
+def making(out: Path) -> Iterator[None]:
+    """A folder to be filled: if an error leaves it empty, it is taken away again."""
+    made = [folder for folder in (out, *out.parents) if not folder.exists()]
+    try:
+        yield
+    except BaseException:
+        for folder in made:
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
+        raise
+
+
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Write JSON, whole or not at all."""
     write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
@@ -47,7 +63,9 @@ def read_run(out: Path, default: dict[str, Any]) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads((out / RUN).read_text())
     except (OSError, ValueError) as error:
-        raise FileError(f"cannot read {out / RUN} ({error}): choose another --out") from error
+        raise FileError(f"cannot read {out / RUN} ({error}): {ANEW}") from error
+    if not isinstance(found, dict):
+        raise FileError(f"{out / RUN} does not tell of a training: {ANEW}")
     return found
 
 

@@ -32,12 +32,13 @@ from thonecls.train import Progress, TrainConfig
 from thonecls.workflow.concluding import Task, TrainOptions, conclude
 from thonecls.workflow.evidence import look_over
 from thonecls.workflow.mapping import OnWindow, Skip, Windows, score_here
-from thonecls.workflow.reporting import TruthFile
+from thonecls.workflow.reporting import TruthFile, read_tested
 from thonecls.workflow.runs import (
     RUN,
     checkpoint_path,
     finished_run,
     is_unfinished,
+    making,
     model_path,
     refuse_to_overwrite,
 )
@@ -80,14 +81,36 @@ def train_scene(
         refuse_to_overwrite(out)
     opened = read_scene(scene, scene_options, labels=labels, label_options=label_options)
     marked = read_labels(labels, opened.grid, label_options)
+    check_data(opened, marked)
+    if truth is not None:
+        read_tested(truth, opened.grid, marked.mask)  # after training would be late
     task = _prepare(opened, marked, config, options, out)
-    if METHODS[options.method].network:
-        models = _train_all(task, resume, checkpoint_every, on_step)
-        windows = score_here(models, opened, task.config.device)
-    else:
-        models = []
-        windows = _score_spectra(task)
-    return conclude(task, models, windows, facts, truth, on_window)
+    with making(out):
+        if METHODS[options.method].network:
+            models = _train_all(task, resume, checkpoint_every, on_step)
+            windows = score_here(models, opened, task.config.device)
+        else:
+            models = []
+            windows = _score_spectra(task)
+        return conclude(task, models, windows, facts, truth, on_window)
+
+
+def check_data(scene: SceneInput, labels: LabelInput) -> None:
+    """Refuse labels of which none has data."""
+    if isinstance(scene.source, ArraySource) and scene.source.nodata is None:
+        return  # such a scene must have data everywhere
+    rows = np.flatnonzero(labels.mask.any(axis=1)).tolist()
+    for row in rows:
+        columns = np.flatnonzero(labels.mask[row])
+        first, last = int(columns[0]), int(columns[-1])
+        part = scene.source.read(slice(row, row + 1), slice(first, last + 1))
+        if part.valid[0, columns - first].any():
+            return
+    if rows:
+        raise LabelError(
+            f"every pixel that {labels.path.name} labels lies on nodata: check labels and nodata "
+            "value"
+        )
 
 
 def _facts(
