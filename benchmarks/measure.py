@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 from torch.utils.flop_counter import FlopCounterMode
 
+from thonecls.benchmark.machine import forget_peak, peak_memory
 from thonecls.files import write_atomically
 
 RESULTS = Path("runs/bench")
@@ -34,7 +35,7 @@ def interleaved(sides: Mapping[str, Callable[[], object]], rounds: int) -> dict[
     return {name: statistics.median(t[1:]) for name, t in times.items()}
 
 
-def peak_memory(script: str, *arguments: object) -> int:
+def memory_of(script: str, *arguments: object) -> int:
     """Bytes that a script, run in its own process, says it needed at most."""
     command = [sys.executable, script, *map(str, arguments)]
     return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
@@ -46,10 +47,12 @@ def resident() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def largest() -> int:
-    """Bytes of memory that this process has held at most."""
-    line = next(x for x in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in x)
-    return int(line.split()[1]) * 1024
+def extra_memory(work: Callable[[], object]) -> int:
+    """Bytes that this process holds at most during some work, beyond what it held before."""
+    before = resident()
+    forget_peak()
+    work()
+    return (peak_memory() or 0) - before
 
 
 def flops(work: Callable[[], object]) -> int:

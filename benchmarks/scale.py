@@ -21,7 +21,7 @@ import cyclopts
 import numpy as np
 import torch
 
-from measure import largest, publish, resident
+from measure import extra_memory, publish
 from thonecls.files import writing_array
 from thonecls.frozen import freeze
 from thonecls.model import Model
@@ -54,17 +54,21 @@ def measure(megapixels: int) -> dict[str, float]:
     frozen = freeze(net, torch.from_numpy(source.block)[None])
     ones = np.ones(BANDS, dtype=np.float32)
     model = Model(net, BandStatistics(0 * ones, ones), frozen)
-    before, started, worked = resident(), time.perf_counter(), time.process_time()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        writing_array(Path(folder) / "p.npy", np.float32, source.shape) as probability,
-    ):
-        for rows, columns, part in model.score_windows(source):
-            probability[rows, columns] = part
+
+    def map_all() -> None:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            writing_array(Path(folder) / "p.npy", np.float32, source.shape) as probability,
+        ):
+            for rows, columns, part in model.score_windows(source):
+                probability[rows, columns] = part
+
+    started, worked = time.perf_counter(), time.process_time()
+    held = extra_memory(map_all)
     return {
         "seconds": time.perf_counter() - started,
         "cpu": time.process_time() - worked,
-        "bytes": float(largest() - before),
+        "bytes": float(held),
     }
 
 

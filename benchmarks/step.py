@@ -8,6 +8,7 @@ teacher, on a cube padded with zeros to a multiple of 16, as the authors do.
 
 from __future__ import annotations
 
+import statistics
 import sys
 import tempfile
 from collections.abc import Callable
@@ -18,7 +19,7 @@ import cyclopts
 import torch
 from torch.nn.functional import pad
 
-from measure import flops, interleaved, largest, matmul_peak, peak_memory, publish, resident
+from measure import extra_memory, flops, interleaved, matmul_peak, memory_of, publish
 from thonecls.checkpoint import EVERY, Keeper, State
 from thonecls.net import FreeOCNet
 from thonecls.train import PAPER, objective, optimizer_of
@@ -81,10 +82,7 @@ def main(
 ) -> None:
     """Measure all sizes, or (for a child process) the memory of one side at one size."""
     if memory is not None:
-        work = sides(*memory[1:])[memory[0]]
-        before = resident()
-        work()
-        print(largest() - before)
+        print(extra_memory(sides(*memory[1:])[memory[0]]))
         return
     table = []
     for name, size in SIZES.items():
@@ -92,7 +90,13 @@ def main(
         # Small scenes are measured more often: they are over soon, and noise is as large.
         seconds = interleaved(both, rounds * max(1, 100_000 // (size[1] * size[2])))
         peak = matmul_peak()
-        bytes_ = {side: peak_memory(__file__, "--memory", side, *size) for side in both}
+        repeats = 5 if size[1] * size[2] < 100_000 else 1
+        bytes_ = {
+            side: statistics.median(
+                memory_of(__file__, "--memory", side, *size) for _ in range(repeats)
+            )
+            for side in both
+        }
         table.append(
             {
                 "scene": f"{name} {size[1]}×{size[2]}×{size[0]}",
