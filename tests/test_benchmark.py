@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 
+from commands import run
 from thonecls.benchmark import STUDIES, Cell, cells_of, read_results, run_cells
 from thonecls.benchmark.estimate import estimate
 from thonecls.benchmark.paper import in_ablation, in_tables
 from thonecls.benchmark.plan import cell_of, changed, config_of
 from thonecls.benchmark.results import NAME, Results, append_record, claimed
 from thonecls.benchmark.run import load_map, run_cell
-from thonecls.cli import main
 from thonecls.datasets import DATASETS
 from thonecls.errors import ConfigError
 from thonecls.methods import METHODS
@@ -335,33 +335,25 @@ def test_a_cluster_gives_the_same_and_outlives_a_worker(alone: Path, tmp_path: P
 # The command
 
 
-def command(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as exit_info:
-        main([str(a) for a in arguments])
-    code = exit_info.value.code
-    assert isinstance(code, int)
-    return code
-
-
 def test_studies_and_datasets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("benchmark") == 0
+    assert run("benchmark") == 0
     shown = capsys.readouterr().out
     assert all(name in shown for name in ("table-honghu", "kl-teacher", "maps"))
-    assert command("datasets", "--json", "--data-root", "nowhere") == 0
+    assert run("datasets", "--json", "--data-root", "nowhere") == 0
     listed = json.loads(capsys.readouterr().out)
     assert listed["indian-pines"]["here"]
     assert not listed["longkou"]["here"]
-    assert command("datasets", "salinas", "--data-root", "nowhere") == 0
+    assert run("datasets", "salinas", "--data-root", "nowhere") == 0
     assert "Salinas_corrected" in capsys.readouterr().out
 
 
 def test_a_dry_run_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["benchmark", "beta", "--dataset", "indian-pines", "--target", "2", "--seeds", "2"]
-    assert command(*words, "--out", tmp_path / "b", "--dry-run", "--json") == 0
+    assert run(*words, "--out", tmp_path / "b", "--dry-run", "--json") == 0
     plan = json.loads(capsys.readouterr().out)
     assert plan["cells"] == len(plan["waiting"]) == 14
     assert plan["seconds"] > 600
-    assert command(*words, "--out", tmp_path / "b", "--dry-run") == 0
+    assert run(*words, "--out", tmp_path / "b", "--dry-run") == 0
     assert "14 of 14 cells are to be run" in capsys.readouterr().out
     assert not (tmp_path / "b").exists()
 
@@ -372,7 +364,7 @@ def test_tables_are_made_from_what_is_there(
     words = ["benchmark", "table-ip-pu", "--dataset", "indian-pines", "--target", "2"]
     words += ["--method", "t-honecls", "--preset", "fast", "--seeds", "3", "--render-only"]
     settings = [word for name, value in TINY.items() for word in (f"--{name}", value)]
-    assert command(*words, *settings, "--out", alone, "--json", "--data-root", "nowhere") == 0
+    assert run(*words, *settings, "--out", alone, "--json", "--data-root", "nowhere") == 0
     summary = json.loads(capsys.readouterr().out)
     assert (summary["cells"], summary["done"]) == (3, 3)
     table = (alone / "table-ip-pu.md").read_text()
@@ -396,6 +388,6 @@ def test_tables_are_made_from_what_is_there(
 def test_impossible_wishes_are_refused(
     words: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert command("benchmark", *words, "--out", tmp_path / "b") == 2
+    assert run("benchmark", *words, "--out", tmp_path / "b") == 2
     assert says in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "b").exists()

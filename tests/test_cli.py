@@ -13,7 +13,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from thonecls.cli import main
+from commands import run
 from thonecls.datasets import Dataset
 from thonecls.model import Model
 
@@ -26,14 +26,6 @@ def files(field_scene: Dataset, tmp_path: Path) -> Path:
     np.save(tmp_path / "cube.npy", field_scene.scene.cube)
     np.save(tmp_path / "truth.npy", field_scene.truth)
     return tmp_path
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as exit_info:
-        main([str(a) for a in arguments])
-    code = exit_info.value.code
-    assert isinstance(code, int)
-    return code
 
 
 def train(files: Path, *more: object) -> int:

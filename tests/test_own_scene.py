@@ -19,20 +19,12 @@ import rasterio
 from affine import Affine
 from rio_cogeo.cogeo import cog_validate
 
-from thonecls.cli import main
+from commands import run
 from thonecls.datasets import Example, write_example
 from thonecls.model import Model
 
 QUICK = ["--epochs", "6", "--batches", "4", "--width", "0.25", "--unlabeled", "800"]
 WHERE = ["--where", "species = 'lantana'"]
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as exit_info:
-        main([str(a) for a in arguments])
-    code = exit_info.value.code
-    assert isinstance(code, int)
-    return code
 
 
 def said(capsys: pytest.CaptureFixture[str]) -> Any:

@@ -47,10 +47,11 @@ def read_array(path: Path, *, axes: int, variable: str | None = None) -> NDArray
         return arrays[variable]
     fitting = {n: a for n, a in arrays.items() if a.ndim == axes and a.dtype.kind in NUMBERS}
     if len(fitting) != 1:
-        few = "no" if not fitting else "more than one"
+        few, step = "no", "Give a file with one of real numbers"
+        if fitting:
+            few, step = "more than one", "Name one (--variable, of labels --labels-variable)"
         raise FileError(
-            f"{path} holds {few} array of {axes} axes and real numbers; it has: {_listed(arrays)}. "
-            "Name the right one with its variable option"
+            f"{path} holds {few} array of {axes} axes; it has: {_listed(arrays)}. {step}"
         )
     return next(iter(fitting.values()))
 
@@ -112,9 +113,9 @@ def _read_all(path: Path) -> dict[str, NDArray[Any]]:
     suffix = path.suffix.lower()
     if suffix == ".npy":
         # Memory-mapped: a large cube is not read to learn its shape. Pickles are refused.
-        return {path.stem: np.load(path, mmap_mode="r", allow_pickle=False)}
+        return {path.stem: np.lib.format.open_memmap(path, mode="r")}
     if suffix == ".npz":
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.lib.npyio.NpzFile(file) as archive:
             return {name: archive[name] for name in archive.files}
     if suffix == ".mat":
         if h5py.is_hdf5(path):
@@ -148,4 +149,4 @@ def _read_pairs(path: Path) -> NDArray[np.int64]:
 
 
 def _listed(arrays: dict[str, NDArray[Any]]) -> str:
-    return ", ".join(f"{name} {a.dtype} {a.shape}" for name, a in arrays.items()) or "nothing"
+    return ", ".join(f"{name} {a.shape} {a.dtype}" for name, a in arrays.items()) or "nothing"

@@ -23,7 +23,6 @@ from thonecls.scene import BoolArray, Grid, Source
 from thonecls.splits import positive_mask
 from thonecls.vector import burn_positives, burn_truth, is_vector, read_label_raster, read_labelled
 
-
 VECTOR_ONLY = ("layer", "where", "all_touched", "crs", "buffer")  # options of labels
 
 

@@ -282,16 +282,22 @@ def objective(
     """
     pixels = torch.cat(batch)
     on_cuda = cube.device.type == "cuda"
-    with torch.autocast(cube.device.type, torch.bfloat16, enabled=on_cuda):
-        logits = student.logits_at(cube, pixels, valid).float()
+
+    def logits_of(net: FreeOCNet) -> Tensor:
+        with torch.autocast(cube.device.type, torch.bfloat16, enabled=on_cuda):
+            return net.logits_at(cube, pixels, valid).float()
+
+    target = None
+    if config.beta:
+        with torch.no_grad():  # before the student, whose pass keeps memory for its gradient
+            target = logits_of(teacher)
+    logits = logits_of(student)
     of_positive, of_unlabeled = logits.split([len(part) for part in batch])
     pu = LOSSES[config.loss](of_positive, of_unlabeled, **_hyper(config))
     part = positive_loss(of_positive.detach())
-    if config.beta == 0:
+    if target is None:
         share = torch.sigmoid(of_unlabeled.detach()).mean()
         return Terms(pu, part, pu.detach() - part, torch.zeros_like(part), share)
-    with torch.no_grad(), torch.autocast(cube.device.type, torch.bfloat16, enabled=on_cuda):
-        target = teacher.logits_at(cube, pixels, valid).float()
     consistency = CONSISTENCIES[config.consistency](logits, target)
     loss = pu + config.beta * consistency
     share = torch.sigmoid(target[len(batch[0]) :]).mean()

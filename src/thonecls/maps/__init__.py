@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from thonecls.maps.cogs import MISSING
+from thonecls.maps.cogs import MISSING, disk_errors
 from thonecls.maps.layers import LayerWriter
 from thonecls.maps.polygons import write_polygons
 from thonecls.maps.quicklook import rgb_bands, write_quicklook
@@ -16,6 +16,7 @@ __all__ = [
     "Kind",
     "LayerWriter",
     "MapWriter",
+    "disk_errors",
     "rgb_bands",
     "write_polygons",
     "write_qml",

@@ -71,15 +71,19 @@ class LayerWriter:
         """Whether every pixel of a window has been written, now or before a resume."""
         return self._work.done(rows, columns)
 
+    def finish(self) -> None:
+        """Make the files, out of sight: with several writers, before any is left."""
+        self._work.finish(self._make)
+
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._work.close(self._finish if kind is None else None)
+        self._work.close(self._make if kind is None else None)
 
-    def _finish(self, folder: Path) -> None:
+    def _make(self, folder: Path) -> None:
         path = folder / f"{self.name}.tif"
         cog = Cog(path, self._encode, self.description, scale=self.scale)
         write_cogs([cog], self.grid, self._work.blocks(), self.tags)

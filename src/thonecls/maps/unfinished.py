@@ -38,7 +38,7 @@ class Unfinished:
         self._part = folder / f".{name}.part"
         self._about = json.dumps([grid.shape, grid.transform, grid.crs, tags])
         self._room = room
-        self._made = False
+        self._made = self._finished = False
         self._scores: _Scores | None = None
 
     def open(self) -> None:
@@ -83,18 +83,26 @@ class Unfinished:
                 )
             yield rows, columns, values
 
-    def close(self, finish: Callable[[Path], None] | None) -> None:
-        """Give all files that `finish` makes in a folder their place; None after an error."""
+    def finish(self, make: Callable[[Path], None]) -> None:
+        """Have all files made in a hidden folder, once; only `close` is left to do."""
+        if self._finished:
+            return
+        with disk_errors(self.folder):
+            made = self._part / "whole"
+            shutil.rmtree(made, ignore_errors=True)  # of a finish that was cut short
+            made.mkdir()
+            make(made)
+        self._finished = True
+
+    def close(self, make: Callable[[Path], None] | None) -> None:
+        """Finish, and give all files their place; None after an error."""
         assert self._scores is not None
         whole = False
         try:
-            if finish is not None:
+            if make is not None:
+                self.finish(make)
                 with disk_errors(self.folder):
-                    made = self._part / "whole"
-                    shutil.rmtree(made, ignore_errors=True)  # of a finish that was cut short
-                    made.mkdir()
-                    finish(made)
-                    self._publish(made)
+                    self._publish(self._part / "whole")
                 whole = True
         finally:
             self._scores.close()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import numpy as np
 import rasterio
 import scipy.io
 from numpy.typing import NDArray
+from rasterio._err import CPLE_BaseError
 from rasterio.enums import ColorInterp, MaskFlags
 from rasterio.errors import NotGeoreferencedWarning
 from rasterio.windows import Window
@@ -21,6 +24,9 @@ from thonecls.raster.bands import Band
 from thonecls.raster.files import LazyFile, Look, choose_cube
 from thonecls.raster.wavelengths import VECTORS, in_nanometres, named_wavelength, to_number
 from thonecls.scene import BoolArray, Grid
+
+# GDAL would keep up to 5 % of the machine's memory of what it has read; windows are read once.
+os.environ.setdefault("GDAL_CACHEMAX", "64")  # MB
 
 
 @dataclass(frozen=True)
@@ -49,24 +55,34 @@ class Gdal:
 
 def open_gdal(name: str, path: Path) -> Any:
     """GDAL's dataset of that name; `path` is what an error calls it."""
+    with _header_errors(path), warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotGeoreferencedWarning)  # it need not lie on Earth
+        dataset = rasterio.open(name)
+        if dataset.driver == "netCDF" and dataset.transform.is_identity:
+            with dataset, rasterio.Env(GDAL_NETCDF_BOTTOMUP="NO"):  # else turned upside down
+                return rasterio.open(name)
+        return dataset
+
+
+@contextmanager
+def _header_errors(path: Path) -> Iterator[None]:
+    """What is wrong with the header of a file, as an error that says what to do."""
     try:
-        with warnings.catch_warnings():  # a scene need not lie anywhere on Earth
-            warnings.simplefilter("ignore", NotGeoreferencedWarning)
-            dataset = rasterio.open(name)
-            if dataset.driver == "netCDF" and dataset.transform.is_identity:
-                with dataset, rasterio.Env(GDAL_NETCDF_BOTTOMUP="NO"):  # else turned upside down
-                    return rasterio.open(name)
-            return dataset
-    except OSError as e:
+        yield
+    except (OSError, CPLE_BaseError) as e:
         raise FileError(
             f"cannot open {path} ({e}): it must be a whole raster file that GDAL reads; an ENVI "
             "file needs its .hdr beside it"
+        ) from e
+    except UnicodeDecodeError as e:
+        raise FileError(
+            f"cannot open {path} ({e}): the text in its header must be UTF-8; save it so"
         ) from e
 
 
 def look_gdal(path: Path, name: str) -> Look:
     """What the header of a GDAL dataset says; `path` is the file it is in."""
-    with open_gdal(name, path) as dataset:
+    with open_gdal(name, path) as dataset, _header_errors(path):
         _check_whole(dataset, path)
         bands = _bands(dataset, path)
         alpha = next((band.number for band in bands if band.alpha), None)

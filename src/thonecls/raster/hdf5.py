@@ -53,7 +53,7 @@ def look_hdf5(path: Path, variable: str | None, axis: Bands | None) -> Look:
             where = _band_axis(path, name, cubes[name].shape, axis, count)
             bands = in_nanometres(_described(cubes[name], where, known), unit)
             return LazyFile(Hdf5(path, name, where)), _cf_grid(tree, cubes[name], where), bands
-    except OSError as e:
+    except (OSError, RuntimeError, KeyError) as e:  # what h5py makes of a damaged file
         raise FileError(f"cannot open {path} ({e}): it must be a whole HDF5 file") from e
 
 

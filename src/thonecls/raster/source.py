@@ -11,6 +11,8 @@ from typing import Any
 import h5py
 import numpy as np
 from numpy.typing import NDArray
+from pyproj import CRS
+from pyproj.exceptions import CRSError
 
 from thonecls.errors import FileError, SceneError
 from thonecls.raster.bands import Band, BandChoice, dropped_words
@@ -128,6 +130,7 @@ def open_raster(
     """
     path = Path(path).absolute()  # a worker may run in another folder
     file, grid, layers = _look(path, variable, axis)
+    _check_grid(grid, path)
     kept, dropped = (bands or BandChoice()).split(layers)
     _check_count(kept, path, dropped)
     return RasterSource(path, grid, kept, dropped, nodata, file)
@@ -146,6 +149,24 @@ def _look(path: Path, variable: str | None, axis: Bands | None) -> Look:
         parts = dataset.count == 0 or variable is not None
         name = subdataset_name(path, dataset.subdatasets, variable) if parts else str(path)
     return look_gdal(path, name)
+
+
+def _check_grid(grid: Grid, path: Path) -> None:
+    """Refuse a georeference that leads nowhere."""
+    a, b, _, d, e, _ = grid.transform
+    if not (np.isfinite(grid.transform).all() and a * e - b * d):
+        raise SceneError(
+            f"the pixels of {path} have no size, by its georeference {grid.transform}: "
+            "georeference it anew"
+        )
+    try:
+        if grid.crs is not None:
+            CRS.from_wkt(grid.crs)
+    except CRSError as error:
+        raise SceneError(
+            f"the CRS of {path} is not one that PROJ knows ({error}): assign it anew (in QGIS by "
+            "Assign projection)"
+        ) from error
 
 
 def _all(values: Iterable[float | None]) -> tuple[float, ...] | None:

@@ -11,6 +11,7 @@ import numpy as np
 import rasterio
 import shapely
 from pyproj import CRS
+from rasterio._err import CPLE_BaseError
 from rasterio.transform import Affine
 from rasterio.vrt import WarpedVRT
 
@@ -63,8 +64,10 @@ def _read(path: Path, grid: Grid) -> tuple[Any, str]:
             warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
             with rasterio.open(path) as raster:
                 values, own, note = _read_onto(raster, grid, path.name)
-    except rasterio.errors.RasterioError as e:
-        raise FileError(f"cannot read {path} ({e}): it must be a whole raster file") from e
+    except (rasterio.errors.RasterioError, CPLE_BaseError) as e:
+        raise FileError(  # GDAL's own words are in the cause
+            f"cannot read {path} ({e.__cause__ or e}): it must be a whole raster file"
+        ) from e
     if not values.count():
         raise LabelError(
             f"{path.name} has no value inside the scene: it covers {describe(own)}, "

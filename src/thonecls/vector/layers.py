@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import warnings
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -106,7 +107,7 @@ def _zipped(path: Path) -> dict[str, str]:
                     with archive.open(info) as file:
                         _check_whole(file.read(28), info.file_size, inner.name)
                     found[inner.stem] = f"/vsizip/{path.absolute().as_posix()}/{info.filename}"
-    except (zipfile.BadZipFile, OSError) as e:
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as e:
         raise _unreadable(path.name, e) from e
     if not found:
         raise FileError(f"{path.name} holds no shapefile: unpack it, and give the file inside")

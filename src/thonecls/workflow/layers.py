@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,6 +90,12 @@ class _Rasters:
     def done(self, rows: slice, columns: slice) -> bool:
         return self.map.done(rows, columns)
 
+    def finish(self) -> None:
+        """All layers, before any is seen: they belong together."""
+        for writer in (self.map, self.spread, self.novelty):
+            if writer is not None:
+                writer.finish()
+
 
 def _open_rasters(
     stack: ExitStack,
@@ -113,11 +119,18 @@ def _open_rasters(
         label=style.label,
         resume=resume,
     )
-    return _Rasters(
+    layers = _Rasters(
         stack.enter_context(map_writer),
         layer(SPREAD) if spread else None,
         layer(NOVELTY) if novelty else None,
     )
+    _before_leaving(stack, layers.finish)
+    return layers
+
+
+def _before_leaving(stack: ExitStack, finish: Callable[[], None]) -> None:
+    """What is to be done before the files get their names, unless there was an error."""
+    stack.push(lambda kind, *_: finish() if kind is None else None)
 
 
 @dataclass(eq=False)
@@ -161,9 +174,5 @@ def _open_arrays(
     arrays["map"] = stack.enter_context(writing_array(out / "map.npy", np.uint8, shape))
     layers = _Arrays(style.threshold, arrays)
 
-    def finish(kind: object, *_: object) -> None:
-        if kind is None:
-            layers.finish()
-
-    stack.push(finish)  # before the arrays get their names
+    _before_leaving(stack, layers.finish)
     return layers

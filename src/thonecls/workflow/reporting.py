@@ -45,7 +45,7 @@ from thonecls.workflow.runs import (
     write_json,
 )
 
-FACTS = {  # what a report is made from, of what run.json holds
+FACTS: dict[str, type | tuple[type, ...]] = {  # what a report is made from, of what run.json holds
     **dict.fromkeys(("cube", "labels", "out", "method"), str),
     **dict.fromkeys(("positives", "held_out", "seeds"), int),
     **dict.fromkeys(("threshold", "mapped_share", "seconds"), (int, float)),

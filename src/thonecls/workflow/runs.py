@@ -10,6 +10,7 @@ from typing import Any
 
 from thonecls.errors import ConfigError, FileError, ModelError
 from thonecls.files import write_atomically
+from thonecls.maps import disk_errors
 
 RUN, EVIDENCE = "run.json", "evidence.npz"
 OVERVIEW, CURVES = "overview.png", "curves.png"
@@ -43,7 +44,8 @@ def making(out: Path) -> Iterator[None]:
     """A folder to be filled: if an error leaves it empty, it is taken away again."""
     made = [folder for folder in (out, *out.parents) if not folder.exists()]
     try:
-        yield
+        with disk_errors(out):
+            yield
     except BaseException:
         for folder in made:
             if folder.is_dir() and not any(folder.iterdir()):
