@@ -57,8 +57,8 @@ def fit_novelty(spectra: NDArray[np.float32]) -> Novelty:
     variances = singular**2 / max(1, len(spectra) - 1)
     share = np.cumsum(variances) / max(float(variances.sum()), 1e-30)
     kept = int(np.clip(np.searchsorted(share, EXPLAINED) + 1, FEWEST, min(MOST, len(axes))))
-    floor = max(float(variances[0]), 1e-12) * 1e-9  # of a direction in which nothing varies
-    left = max(float(variances[kept:].sum()), floor)
+    floor = 1e-6 * max(float(variances.sum()), 1e-12)  # of a direction in which nothing varies
+    left = max(float(variances[kept:].sum()), 100 * floor)  # less is lost in rounding
     scales = np.sqrt([*np.maximum(variances[:kept], floor), left])
     novelty = Novelty(
         axes[:kept].astype(np.float32), centre.astype(np.float32), scales.astype(np.float32), 1.0
