@@ -134,7 +134,7 @@ def draw_collapse(results: Results, path: Path) -> None:
 if __name__ == "__main__":
     recorded = read_results(RUNS)
     speed = Path("docs/speed.md")
-    for benchmark in ("step", "checkpoint", "scoring", "scale", "schedule"):
+    for benchmark in ("step", "checkpoint", "scoring", "scale", "schedule", "mapping"):
         if (BENCHMARKS / f"{benchmark}.json").exists():
             insert(speed, benchmark, bench_table(benchmark))
     insert(Path("docs/methods.md"), "methods", as_markdown())

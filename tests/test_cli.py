@@ -295,7 +295,7 @@ def test_a_folder_in_the_way_is_an_error_not_a_traceback(
     (files / "run/model.safetensors").mkdir(parents=True)
     assert train(files, "--overwrite", *json_flag) == 2
     captured = capsys.readouterr()
-    assert "check the path" in " ".join((captured.err + captured.out).split())
+    assert "cannot write to" in " ".join((captured.err + captured.out).split())
     assert "Traceback" not in captured.err
 
 
