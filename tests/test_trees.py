@@ -32,7 +32,8 @@ from thonecls.trees import (
 )
 
 # Of 10 positives and 100 unlabeled at π = 0.3: (a, b) and v, from the paper's formulas by hand.
-NODES = {(5, 20): 0.75, (5, 0): math.inf, (9, 20): 1.35, (0, 7): 0.0, (1, 6): 0.5, (10, 30): 1.0}
+# Unless mended, rounding takes the last two below 1/2 and 1.
+NODES = {(5, 20): 0.75, (5, 0): math.inf, (9, 20): 1.35, (0, 7): 0.0, (9, 54): 0.5, (9, 27): 1.0}
 
 
 class Always:
@@ -75,20 +76,20 @@ def counts() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def test_the_positive_share_and_the_vote_of_nodes_are_those_by_hand() -> None:
     risk = risk_of("nnpu")
     assert risk.share(*counts()) == pytest.approx(list(NODES.values()))
+    assert risk.share(*counts())[-2:].tolist() == [0.5, 1.0]
     for coin, tied in ((0.2, True), (0.7, False)):
         votes = risk.votes(*counts(), Always(coin))  # type: ignore[arg-type]
         assert votes.tolist() == [True, True, True, False, tied, True]
 
 
 def test_impurities_are_those_by_hand() -> None:
-    ln2 = math.log(2)
-    quadratic = [0.15, 0, 0, 0, 0.06, 0]
+    quadratic = [0.15, 0, 0, 0, 0.54, 0]
     assert risk_of("nnpu").impurities(*counts()) == pytest.approx(quadratic)
     # Below 0 for more positives than fit the prior: 4 × 0.2 × 1.35 × (1 - 1.35) = -0.378.
-    unbounded = [0.15, -math.inf, -0.378, 0, 0.06, 0]
+    unbounded = [0.15, -math.inf, -0.378, 0, 0.54, 0]
     assert risk_of("upu").impurities(*counts()) == pytest.approx(unbounded)
     entropy = 0.2 * (0.75 * math.log(4 / 3) + 0.25 * math.log(4))
-    logistic = [entropy, 0, 0, 0, 0.06 * ln2, 0]
+    logistic = [entropy, 0, 0, 0, 0.54 * math.log(2), 0]
     assert risk_of("nnpu", "logistic").impurities(*counts()) == pytest.approx(logistic)
     logistic[1] = logistic[2] = -math.inf
     assert risk_of("upu", "logistic").impurities(*counts()) == pytest.approx(logistic)
@@ -213,6 +214,14 @@ def test_every_leaf_obeys_a_rule_to_stop_and_no_other_node_does() -> None:
     assert np.array_equal(tree.feature < 0, stops)
     assert size.min() > 0
     assert depth.max() == 6
+
+
+@pytest.mark.parametrize(("least", "nodes"), [(4, 1), (3, 3)])
+def test_a_node_of_min_samples_leaf_samples_is_not_split(least: int, nodes: int) -> None:
+    x = np.array([[0], [1], [0], [1]], np.uint8)
+    labels = np.array([True, True, False, False])
+    (tree,) = forest(n_estimators=1, min_samples_leaf=least).fit(x, labels).trees_
+    assert len(tree.feature) == nodes
 
 
 @parametrize_with_checks([PUExtraTreesClassifier(n_estimators=10)])  # type: ignore[untyped-decorator]
