@@ -276,6 +276,8 @@ def test_demo_writes_its_folder_and_prints_its_scores(
     assert summary["config"]["unlabeled"] == 50
     assert Model.load(tmp_path / "demo/model.safetensors").training["unlabeled"] == 50
     assert {"overview.png", "curves.png"} <= {p.name for p in (tmp_path / "demo").iterdir()}
+    report = json.loads((tmp_path / "demo/report.json").read_text())
+    assert report["command"].startswith("thonecls demo --target 2 --seed 0")
     assert run(*command, "--target", 9, "--positives", 10) == 0  # again, a small class
     assert run(*command, "--target", 9) == 2
     assert "class 9 has 20 pixels" in " ".join(capsys.readouterr().err.split())

@@ -174,6 +174,9 @@ def test_many_scenes_by_pattern(
         assert (one.tags()["scene"], two.tags()["scene"]) == ("a.tif", "b.tif")
     assert run("map", trained, tmp_path / "*.img", "--out", tmp_path / "x") == 2
     assert "no file fits" in capsys.readouterr().err
+    assert run("map", trained, example.scene, tmp_path / "c.tif", "--out", tmp_path / "x") == 2
+    assert "there is no file" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,8 @@ class Display:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        self.bar.stop()
+        if self.bar.live.is_started:  # else it would print an empty line before an early error
+            self.bar.stop()
         self._release()
 
     def on_step(self, progress: Progress) -> bool:

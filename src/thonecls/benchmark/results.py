@@ -45,6 +45,11 @@ class Results:
         record = self.records.get(cell.id)
         return record if record is not None and record.done else None
 
+    def has(self, cell: Cell, *, failed: bool) -> bool:
+        """Whether a cell is done or, with `failed`, was tried."""
+        record = self.records.get(cell.id)
+        return record is not None and (record.done or failed)
+
 
 def read_results(folder: Path) -> Results:
     """Every record in a folder; of several for one cell the last that is done counts.
@@ -92,8 +97,7 @@ class Ledger:
         size = path.stat().st_size if path.exists() else 0
         if size != self.size:
             self.size, self.results = size, read_results(self.folder)
-        record = self.results.records.get(cell.id)
-        return record is not None and (record.done or failed)
+        return self.results.has(cell, failed=failed)
 
 
 def append_record(folder: Path, facts: dict[str, Any]) -> None:

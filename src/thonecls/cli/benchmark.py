@@ -113,7 +113,7 @@ def benchmark(
     results = read_results(out)
     for message in results.damaged:
         errors.print(f"[yellow]warning:[/yellow] {escape(message)}")
-    waiting = [cell for cell in cells if not _is_settled(results, cell, retry)]
+    waiting = [cell for cell in cells if not results.has(cell, failed=not retry)]
     if dry_run:
         return _show_plan(cells, waiting, results, jobs, threads, json)
     if not render_only:
@@ -185,11 +185,6 @@ def _present(study: Study, root: Path) -> Study:
             "or run it on another one (--dataset indian-pines --target 2)"
         )
     return replace(study, places=kept)
-
-
-def _is_settled(results: Results, cell: Cell, retry: bool) -> bool:
-    record = results.records.get(cell.id)
-    return record is not None and (record.done or not retry)
 
 
 def _show_plan(

@@ -309,6 +309,9 @@ def _expand(patterns: list[str]) -> list[Path]:
         if not names and glob.has_magic(pattern):
             raise FileError(f"no file fits {pattern}: check the folder and the pattern")
         found |= dict.fromkeys(Path(name) for name in names or [pattern])
+    for path in found:
+        if not path.exists():  # before the others are mapped
+            raise FileError(f"there is no file {path}: check the path")
     stems = [path.stem for path in found]
     twice = {stem for stem in stems if stems.count(stem) > 1}
     if twice:

@@ -161,6 +161,9 @@ def _facts(run: Mapping[str, Any]) -> dict[str, object]:
 
 def _command(run: Mapping[str, Any]) -> str:
     """The command that makes the map again."""
+    if "dataset" in run:
+        words = ["thonecls", "demo", "--target", run["target"], "--seed", run["seed"]]
+        return shlex.join([*map(str, words), "--out", run["out"]])
     words = ["thonecls", "train", run["cube"], run["labels"], "--out", run["out"]]
     names = [f.name for part in (SceneOptions, LabelOptions) for f in fields(part)]
     for name in (*names, "method", "seed", "seeds", "holdout", "label", "estimate_prior"):

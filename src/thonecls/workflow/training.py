@@ -26,7 +26,7 @@ from thonecls.methods import METHODS, deep, label_spectra
 from thonecls.model import Model, Scored
 from thonecls.novelty import fit_novelty
 from thonecls.priors import ESTIMATORS, Prior
-from thonecls.scene import ArraySource, BoolArray, Scene, Source, read_all, standardize
+from thonecls.scene import ArraySource, BoolArray, FloatArray, Scene, Source, read_all, standardize
 from thonecls.splits import draw_labels, hold_out
 from thonecls.train import Progress, TrainConfig
 from thonecls.workflow.concluding import Task, TrainOptions, conclude
@@ -156,6 +156,7 @@ def _train_all(
 ) -> list[Model]:
     """One model for each seed; those that are there already are not trained again."""
     count = task.options.seeds
+    usual = look_over(task.scene.source, LOOKED_AT, np.random.default_rng(task.options.seed))
     models = []
     for index in range(count):
         path, kept = model_path(task.out, index, count), checkpoint_path(task.out, index, count)
@@ -173,7 +174,7 @@ def _train_all(
             checkpoint_every=checkpoint_every,
             resume=resume,
         )
-        models.append(_complete(model, task))
+        models.append(_complete(model, task, usual))
         models[-1].save(path)  # first of all: the rest can be made again from it
         if not model.training["finished"]:
             break  # stopped by hand: what there is is mapped
@@ -185,9 +186,8 @@ def _train_all(
     return models
 
 
-def _complete(model: Model, task: Task) -> Model:
-    """The model with what it must know of its scene to judge another."""
-    spectra = look_over(task.scene.source, LOOKED_AT, np.random.default_rng(task.options.seed))
+def _complete(model: Model, task: Task, spectra: FloatArray) -> Model:
+    """The model with what it must know of its scene to judge another; spectra: (n, C) of it."""
     as_scene_ = Scene(np.ascontiguousarray(spectra.T)[:, None], np.ones((1, len(spectra)), bool))
     usual = fit_novelty(standardize(as_scene_, model.statistics)[:, 0].T)
     training = {**model.training, "label": task.options.label}
