@@ -71,7 +71,7 @@ def test_the_decoder_is_linear_in_the_maps_of_the_encoder() -> None:
     net = FreeOCNet(4, width=0.25).double()
 
     def decode(maps: list[torch.Tensor]) -> torch.Tensor:
-        return net._decode_at(maps, 0, torch.arange(12 * 9))
+        return net._decode_at(maps, 0, torch.arange(12 * 9), net.head.weight[:, :, 0, 0])
 
     a, b = (net.encode(torch.randn(1, 4, 12, 9, dtype=torch.float64)) for _ in range(2))
     middle = [(x + y) / 2 for x, y in zip(a, b, strict=True)]

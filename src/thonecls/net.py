@@ -158,8 +158,9 @@ class FreeOCNet(nn.Module):
 
         cube: (N, C, H, W); pixels: (n,) flat indices into (N, H, W) -> (n,) logits.
         """
-        rows = self._decode_at(self.encode(cube, valid), 0, pixels)
-        return linear(rows, self.head.weight[:, :, 0, 0], self.head.bias)[:, 0]
+        readout, bias = self.head.weight[:, :, 0, 0], self.head.bias
+        assert bias is not None
+        return self._decode_at(self.encode(cube, valid), 0, pixels, readout)[:, 0] + bias
 
     def encode(self, cube: Tensor, valid: Tensor | None = None) -> list[Tensor]:
         """cube: (N, C, H, W) -> four (N, width, rows, columns) maps at strides 1, 2, 4, 8."""
@@ -174,24 +175,59 @@ class FreeOCNet(nn.Module):
             maps.append(features)
         return maps
 
-    def _decode_at(self, maps: list[Tensor], level: int, pixels: Tensor) -> Tensor:
-        """The decoder's map of one level at some of its pixels: (n,) indices -> (n, width)."""
-        lateral, smooth = self.laterals[level], self.smooths[level]
-        assert isinstance(lateral, nn.Conv2d)
+    def _decode_at(
+        self, maps: list[Tensor], level: int, pixels: Tensor, readout: Tensor | None
+    ) -> Tensor:
+        """The decoder's map of one level at some of its pixels, as far as it is read out.
+
+        pixels: (n,) flat indices; readout: (m, width) or None for all of it -> (n, m or width).
+        All is linear, so few readouts go through the convolution before they meet its pixels:
+        each pixel then holds a few numbers for each neighbour, not the neighbour its features.
+        """
+        smooth = self.smooths[level]
         assert isinstance(smooth, nn.Conv2d)
+        kernel, bias = smooth.weight.flatten(2).transpose(1, 2), smooth.bias
+        assert bias is not None
+        if readout is not None:
+            kernel, bias = torch.tensordot(readout, kernel, 1), readout @ bias
+        count, offsets, width = kernel.shape
+        places, patches = _patches(pixels, *maps[level].shape[2:])
+        if count * offsets < width:
+            merged = self._merge_at(maps, level, places, kernel.transpose(0, 1).flatten(0, 1))
+            patches = patches * offsets + torch.arange(offsets, device=pixels.device)
+            return _gather(merged, patches, offsets, count).sum(1) + bias
+        merged = self._merge_at(maps, level, places, None)
+        return linear(_gather(merged, patches, 1, width).flatten(1), kernel.flatten(1), bias)
+
+    def _merge_at(
+        self, maps: list[Tensor], level: int, places: Tensor, readout: Tensor | None
+    ) -> Tensor:
+        """Lateral plus the level above at `places`, as far as read out: (u, m or width)."""
+        lateral = self.laterals[level]
+        assert isinstance(lateral, nn.Conv2d)
+        weight, bias = lateral.weight[:, :, 0, 0], lateral.bias
+        assert bias is not None
+        if readout is not None:
+            weight, bias = readout @ weight, readout @ bias
         _, channels, rows, columns = maps[level].shape
-        places, patches = _patches(pixels, rows, columns)
         flat = maps[level].transpose(0, 1).reshape(channels, -1)
-        merged = linear(flat.index_select(1, places).T, lateral.weight[:, :, 0, 0], lateral.bias)
+        merged = linear(flat.index_select(1, places).T, weight, bias)
         if level + 1 < len(maps):
             parents, parent = _parents(places, (rows, columns), maps[level + 1].shape[2:])
-            above = self._decode_at(maps, level + 1, parents)
+            above = self._decode_at(maps, level + 1, parents, readout)
             merged = merged + above.index_select(0, parent)
-        padded = torch.cat([merged.new_zeros(1, merged.shape[1]), merged])  # row 0: outside
-        # index_select, whose gradient is summed in a fixed order: same seed, same bits.
-        gathered = padded.index_select(0, patches.flatten()).view(len(pixels), -1)
-        kernel = smooth.weight.permute(0, 2, 3, 1).reshape(smooth.out_channels, -1)
-        return linear(gathered, kernel, smooth.bias)
+        return merged
+
+
+def _gather(merged: Tensor, patches: Tensor, offsets: int, width: int) -> Tensor:
+    """Each pixel's neighbours: merged (u, offsets * width), patches (n, 9) -> (n, 9, width).
+
+    Rows of `patches` count from `offsets`; what lies below is outside the scene, and zero.
+    """
+    rows = merged.view(-1, width)
+    padded = torch.cat([rows.new_zeros(offsets, width), rows])
+    # index_select, whose gradient is summed in a fixed order: same seed, same bits.
+    return padded.index_select(0, patches.flatten()).view(*patches.shape, width)
 
 
 def _patches(pixels: Tensor, rows: int, columns: int) -> tuple[Tensor, Tensor]:
