@@ -21,8 +21,9 @@ import numpy as np
 import torch
 
 from measure import publish
+from thonecls.config import FAST
 from thonecls.datasets import synthetic
-from thonecls.train import FAST, fit
+from thonecls.train import fit
 
 BANDS, WIDTH = 100, 4000
 

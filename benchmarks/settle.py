@@ -17,10 +17,13 @@ import torch
 from numpy.typing import NDArray
 
 from measure import publish
+from thonecls.config import FAST
 from thonecls.datasets import houston_crop
+from thonecls.loop import Progress, has_settled
 from thonecls.metrics import evaluate
+from thonecls.model import Model
 from thonecls.splits import paper_split
-from thonecls.train import FAST, Progress, fit, has_settled
+from thonecls.train import fit
 
 
 def main(
@@ -36,7 +39,7 @@ def main(
         share: list[float] = []
 
         def record(
-            progress: Progress,
+            progress: Progress[Model],
             target: int = target,
             test: NDArray[np.bool_] = split.test,
             f1: list[float] = f1,

@@ -21,8 +21,10 @@ from torch.nn.functional import pad
 
 from measure import extra_memory, flops, interleaved, matmul_peak, memory_of, publish
 from thonecls.checkpoint import EVERY, Keeper, State
+from thonecls.config import PAPER
+from thonecls.ground import logits_at
+from thonecls.loop import objective, sgd
 from thonecls.net import FreeOCNet
-from thonecls.train import PAPER, objective, optimizer_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from reference import dense_objective
@@ -51,7 +53,8 @@ def sides(bands: int, rows: int, columns: int) -> dict[str, Callable[[], None]]:
 
     def ours() -> None:
         student.zero_grad()
-        objective(student, teacher, cube, pixels, PAPER).loss.backward()
+        terms = objective(student, teacher, lambda net: logits_at(net, cube, None, pixels), PAPER)
+        terms.loss.backward()
 
     return {"plain": plain, "ours": ours}
 
@@ -60,7 +63,7 @@ def checkpoint_cost() -> dict[str, float]:
     """Seconds to keep the state of a training on Indian Pines, and their share of the run."""
     bands = SIZES["Indian Pines"][0]
     student, teacher = FreeOCNet(bands), FreeOCNet(bands)
-    optimizer = optimizer_of(student, PAPER)
+    optimizer = sgd(student, PAPER)
     sum(p.sum() for p in student.parameters()).backward()  # type: ignore[union-attr]
     optimizer.step()  # so that there is momentum to keep
     state = State(student, teacher, optimizer, torch.Generator().get_state(), [0.0])

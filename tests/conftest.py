@@ -9,8 +9,8 @@ import pytest
 import torch
 from hypothesis import settings
 
+from thonecls.config import TrainConfig
 from thonecls.datasets import Dataset, synthetic
-from thonecls.train import TrainConfig
 
 # Small arrays: more threads only wait for each other, here and in the programs that tests start.
 torch.set_num_threads(1)

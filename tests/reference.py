@@ -8,8 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from thonecls.config import TrainConfig
 from thonecls.net import FreeOCNet
-from thonecls.train import TrainConfig
 
 
 def dense_objective(

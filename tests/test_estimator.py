@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from thonecls import FAST, THOneCls
+from thonecls.config import TrainConfig
 from thonecls.datasets import Dataset
 from thonecls.errors import ConfigError, LabelError, ModelError, SceneError
-from thonecls.train import TrainConfig
 
 Mask = NDArray[np.bool_]
 

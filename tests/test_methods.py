@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from thonecls.config import PAPER, TrainConfig
 from thonecls.datasets import Dataset, synthetic
 from thonecls.errors import ConfigError, LabelError
 from thonecls.methods import METHODS, deep, resolve_prior
@@ -19,7 +20,7 @@ from thonecls.metrics import evaluate, find_degenerate
 from thonecls.model import Model
 from thonecls.scene import Scene
 from thonecls.splits import Labels, draw_labels
-from thonecls.train import PAPER, TrainConfig, fit
+from thonecls.train import fit
 
 QUICK = TrainConfig(
     epochs=14, batches=4, unlabeled=250, width=0.25, rate=2e-2, rate_decay=1.0, device="cpu"

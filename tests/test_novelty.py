@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from thonecls.config import FAST
 from thonecls.datasets import Dataset
 from thonecls.model import Model, Scorer
 from thonecls.novelty import fit_novelty
 from thonecls.scene import band_statistics, standardize
-from thonecls.train import FAST, fit
+from thonecls.train import fit
 
 TINY = replace(FAST, epochs=1, batches=2, unlabeled=60, width=0.25)
 

@@ -13,8 +13,11 @@ import torch
 from numpy.typing import NDArray
 
 from reference import PlainTrainer, dense_objective
+from thonecls.config import TrainConfig
 from thonecls.datasets import Dataset, synthetic
 from thonecls.errors import ConfigError, LabelError, ModelError, SceneError, TrainingError
+from thonecls.ground import logits_at
+from thonecls.loop import SETTLED_OVER, Figures, Progress, objective
 from thonecls.losses import LOSSES
 from thonecls.metrics import evaluate
 from thonecls.model import Model
@@ -22,7 +25,7 @@ from thonecls.net import FreeOCNet
 from thonecls.sampler import pseudo_batches
 from thonecls.scene import band_statistics, standardize
 from thonecls.splits import Labels, paper_split
-from thonecls.train import SETTLED_OVER, Figures, Progress, TrainConfig, fit, objective
+from thonecls.train import fit
 
 Mask = NDArray[np.bool_]
 
@@ -40,7 +43,9 @@ def test_one_step_equals_the_dense_algorithm(tiny: TrainConfig) -> None:
     for config in (tiny, replace(tiny, order=5, beta=2.0), replace(tiny, order=1)):
         plain, consistency = dense_objective(student, teacher, cube, batch, config)
         expected = torch.autograd.grad(plain, list(student.parameters()))
-        terms = objective(student, teacher, cube[None], batch, config)
+        terms = objective(
+            student, teacher, lambda net: logits_at(net, cube[None], None, batch), config
+        )
         found = torch.autograd.grad(terms.loss, list(student.parameters()))
         assert terms.loss.item() == pytest.approx(plain.item(), rel=1e-5)
         assert terms.consistency.item() == pytest.approx(consistency.item(), rel=1e-5)
@@ -129,7 +134,7 @@ def test_in_the_first_epoch_the_teacher_is_the_student(
     """So the consistency is zero from the second step on; in the first the two differ."""
     by_step: list[float] = []
 
-    def note(progress: Progress) -> None:
+    def note(progress: Progress[Model]) -> None:
         if progress.epoch == 1:
             by_step.append(progress.figures.consistency * progress.step)
 
@@ -143,7 +148,12 @@ def test_without_beta_the_teacher_is_not_evaluated(tiny: TrainConfig) -> None:
     teacher.register_forward_pre_hook(lambda *_: pytest.fail("teacher was run"))
     teacher.stem.register_forward_pre_hook(lambda *_: pytest.fail("teacher was run"))
     cube, pixels = torch.randn(1, 3, 9, 9), torch.arange(20)
-    terms = objective(student, teacher, cube, (pixels[:5], pixels), replace(tiny, beta=0.0))
+    terms = objective(
+        student,
+        teacher,
+        lambda net: logits_at(net, cube, None, (pixels[:5], pixels)),
+        replace(tiny, beta=0.0),
+    )
     assert terms.consistency == 0
     assert terms.loss == terms.positive + terms.unlabeled
 
@@ -173,7 +183,7 @@ def test_training_stopped_at_any_step_resumes_to_the_same_bits(
     def train(stop_after: int | None) -> Model:
         steps = 0
 
-        def stop(_: Progress) -> bool:
+        def stop(_: Progress[Model]) -> bool:
             nonlocal steps
             steps += 1
             return steps == stop_after
@@ -233,7 +243,7 @@ def test_snapshots_do_not_change_as_training_goes_on(
     kept: list[Model] = []
     copies: list[torch.Tensor] = []
 
-    def keep(progress: Progress) -> None:
+    def keep(progress: Progress[Model]) -> None:
         kept.append(progress.snapshot())
         copies.append(weights(kept[-1]).clone())
 

@@ -12,12 +12,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from thonecls.config import TrainConfig
 from thonecls.datasets import synthetic
 from thonecls.errors import LabelError, SceneError
 from thonecls.metrics import evaluate
 from thonecls.model import Model
 from thonecls.scene import ArraySource, Scene, as_scene
-from thonecls.train import TrainConfig, fit
+from thonecls.train import fit
 from thonecls.windows import Sheet, cut_sheets
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from thonecls.config import TrainConfig
 from thonecls.datasets import Dataset
 from thonecls.model import Model
-from thonecls.train import TrainConfig
 from thonecls.workflow import train_scene
 
 

@@ -2,11 +2,12 @@
 
 from importlib.metadata import version
 
+from thonecls.config import FAST, PAPER, TrainConfig
 from thonecls.estimator import THOneCls
 from thonecls.metrics import Scores, evaluate
 from thonecls.model import Model
 from thonecls.scene import Scene, as_scene
-from thonecls.train import FAST, PAPER, TrainConfig, fit
+from thonecls.train import fit
 
 __version__ = version("thonecls")
 

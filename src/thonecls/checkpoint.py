@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from thonecls import store
 from thonecls.errors import ModelError
-from thonecls.net import FreeOCNet
 
 EVERY = 10.0  # seconds of training between two checkpoints
+LAYOUT = 2  # raise it when older checkpoints can no longer be gone on from
 
 
 @dataclass(eq=False)
@@ -21,18 +21,20 @@ class State:
     """Networks, optimiser, and the place in the schedule.
 
     shuffle: the generator's state when the epoch began, from which its batches follow; sums: of
-    the epoch's figures so far; history: their means by epoch; seconds: of training in all.
+    the epoch's figures so far; history: their means by epoch; seconds: of training in all;
+    memory: what a recipe keeps from step to step.
     """
 
-    student: FreeOCNet
-    teacher: FreeOCNet
-    optimizer: torch.optim.SGD
+    student: nn.Module
+    teacher: nn.Module
+    optimizer: torch.optim.Optimizer
     shuffle: Tensor
     sums: list[float]
     epoch: int = 0
     step: int = 0
     history: list[list[float]] = field(default_factory=list)
     seconds: float = 0.0
+    memory: dict[str, Tensor] = field(default_factory=dict)
 
 
 class Keeper:
@@ -50,6 +52,11 @@ class Keeper:
         if self.path is None or not self.path.exists():
             return
         about, tensors = store.load(self.path, "checkpoint")
+        if about.get("layout") != LAYOUT:
+            raise ModelError(
+                f"{self.path} was begun by another version of thonecls: go on with that, or start "
+                "anew in another folder"
+            )
         if about["fingerprint"] != self.fingerprint:
             raise ModelError(
                 f"{self.path} belongs to another training (other scene, labels or settings): "
@@ -57,11 +64,12 @@ class Keeper:
             )
         state.student.load_state_dict(store.part(tensors, "student."))
         state.teacher.load_state_dict(store.part(tensors, "teacher."))
-        momentum = store.part(tensors, "momentum.")
         for name, parameter in state.student.named_parameters():
-            if name in momentum:  # SGD without momentum has none
-                buffer = momentum[name].to(parameter.device)
-                state.optimizer.state[parameter]["momentum_buffer"] = buffer
+            for key, kept in store.part(tensors, f"optimizer.{name}/").items():
+                # Adam counts its steps on the CPU.
+                device = kept.device if kept.ndim == 0 else parameter.device
+                state.optimizer.state[parameter][key] = kept.to(device)
+        state.memory = store.part(tensors, "memory.")
         state.shuffle = tensors["shuffle"]
         state.epoch, state.step = about["epoch"], about["step"]
         state.sums, state.history = about["sums"], about["history"]
@@ -72,6 +80,7 @@ class Keeper:
         if self.path is None or not (now or time.monotonic() >= self.due):
             return
         about = {
+            "layout": LAYOUT,
             "fingerprint": self.fingerprint,
             "epoch": state.epoch,
             "step": state.step,
@@ -79,15 +88,17 @@ class Keeper:
             "history": state.history,
             "seconds": state.seconds,
         }
-        momentum = {
-            name: state.optimizer.state[p]["momentum_buffer"]
-            for name, p in state.student.named_parameters()
-            if state.optimizer.state[p].get("momentum_buffer") is not None
+        optimizer = {
+            f"{name}/{key}": value
+            for name, parameter in state.student.named_parameters()
+            for key, value in state.optimizer.state[parameter].items()
+            if value is not None  # SGD without momentum has none
         }
         tensors = {
             **store.prefixed("student.", state.student.state_dict()),
             **store.prefixed("teacher.", state.teacher.state_dict()),
-            **store.prefixed("momentum.", momentum),
+            **store.prefixed("optimizer.", optimizer),
+            **store.prefixed("memory.", state.memory),
             "shuffle": state.shuffle,
         }
         # Not synced: a rename is enough against a killed process, and costs no waiting.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from thonecls.train import TrainConfig
+from thonecls.config import TrainConfig
 
 # Measured on two cores of a server (benchmarks/step.py, benchmarks/scale.py).
 TRAINING = 45e-6  # seconds of one core, for a pixel in a step of student and teacher

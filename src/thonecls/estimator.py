@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from thonecls.arrays import band_axis
+from thonecls.config import FAST, TrainConfig
 from thonecls.errors import ThoneclsError
 from thonecls.metrics import evaluate
 from thonecls.model import Model
 from thonecls.scene import Scene, as_scene
 from thonecls.splits import positive_mask
-from thonecls.train import FAST, TrainConfig, fit
+from thonecls.train import fit
 
 SETTINGS = tuple(f.name for f in fields(TrainConfig))
 

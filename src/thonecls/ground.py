@@ -1,4 +1,4 @@
-"""The ground that networks are trained on: a scene, its labels, and what a step sees of them."""
+"""The ground of scenes: a cube, its labels, and what a step sees of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from thonecls.frozen import average, freeze
 from thonecls.model import Model
@@ -32,17 +32,19 @@ from thonecls.splits import (
 )
 from thonecls.windows import Sheet, cut_sheets, whole
 
-Batch = tuple[Tensor, Tensor]  # flat indices of positive and of unlabeled pixels
+Pixels = tuple[Tensor, Tensor]  # flat indices of positive and of unlabeled ones
+Batch = tuple[int, Pixels]  # which sheet a step sees, and the pseudo-batch inside it
 
 
 @dataclass(eq=False)
-class Ground:
+class SceneGround:
     """A scene in one sheet, or in several where it is over the budget, ready for the network."""
 
     source: Source
     sheets: list[Sheet]
     statistics: BandStatistics
     device: torch.device
+    width: float = 1.0
     _held: tuple[int, tuple[Tensor, Tensor | None]] | None = field(default=None, repr=False)
 
     @staticmethod
@@ -54,13 +56,14 @@ class Ground:
         budget: int,
         batches: int,
         device: torch.device,
+        width: float,
         generator: torch.Generator,
-    ) -> Ground:
+    ) -> SceneGround:
         """Check the labels, draw unlabeled pixels where none are given, measure the bands."""
         source = as_source(scene)
         sheets = _sheets(source, labels, unlabeled, budget, batches, generator)
         statistics = pooled_statistics(sheet.read(source) for sheet in sheets)
-        return Ground(source, sheets, statistics, device)
+        return SceneGround(source, sheets, statistics, device, width)
 
     @property
     def pixels(self) -> int:
@@ -68,8 +71,28 @@ class Ground:
         sheet = self.sheets[0]
         return len(sheet.origins) * sheet.size[0] * sheet.size[1]
 
-    def batches(self, count: int, generator: torch.Generator) -> list[tuple[int, Batch]]:
-        """One epoch: which sheet each step sees, and the pseudo-batch inside it."""
+    @property
+    def identity(self) -> list[bytes]:
+        """Of band statistics, windows and labels."""
+        parts = [self.statistics.mean.tobytes(), self.statistics.std.tobytes()]
+        for sheet in self.sheets:
+            parts += [sheet.origins.tobytes()]
+            parts += [sheet.labels.positive.tobytes(), sheet.labels.unlabeled.tobytes()]
+        return parts
+
+    def facts(self) -> dict[str, Any]:
+        """What a model remembers of its scene."""
+        source, sheets = self.source, self.sheets
+        return {
+            "scene": {"bands": source.bands, "rows": source.shape[0], "columns": source.shape[1]},
+            "windows": sum(len(sheet.origins) for sheet in sheets),
+            "window": list(sheets[0].size),
+            "positives": sum(sheet.labels.positive.size for sheet in sheets),
+            "unlabeled": sum(sheet.labels.unlabeled.size for sheet in sheets),
+        }
+
+    def batches(self, count: int, generator: torch.Generator) -> list[Batch]:
+        """One epoch of pseudo-batches."""
         labels = [
             (torch.from_numpy(s.labels.positive), torch.from_numpy(s.labels.unlabeled))
             for s in self.sheets
@@ -81,12 +104,17 @@ class Ground:
             epoch = [(i, labels[i]) for i in order]
         return [(i, (p.to(self.device), u.to(self.device))) for i, (p, u) in epoch]
 
-    def new_net(self, width: float, generator: torch.Generator) -> FreeOCNet:
+    def new_net(self, generator: torch.Generator) -> FreeOCNet:
         """A network whose weights depend on `generator` alone; the global state stays as it was."""
         seed = int(torch.randint(2**62, (), generator=generator))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return FreeOCNet(self.source.bands, width=width).to(self.device)
+            return FreeOCNet(self.source.bands, width=self.width).to(self.device)
+
+    def logits(self, net: nn.Module, batch: Batch) -> Pixels:
+        """Logits at the pixels of a batch."""
+        index, pixels = batch
+        return logits_at(net, *self.inputs(index), pixels)
 
     def inputs(self, index: int) -> tuple[Tensor, Tensor | None]:
         """A sheet's z-scored windows (N, C, H, W), and which pixels are valid; one is held."""
@@ -103,11 +131,23 @@ class Ground:
             return cube, None
         return cube, torch.from_numpy(scene.valid).to(self.device).view(-1, 1, rows, columns)
 
-    def model(self, net: FreeOCNet, facts: dict[str, Any]) -> Model:
+    def model(self, net: nn.Module, facts: dict[str, Any]) -> Model:
         """The network as it is now, with the statistics of this ground."""
+        assert isinstance(net, FreeOCNet)
         parts = [freeze(net, *self.inputs(i)) for i in range(len(self.sheets))]
         frozen = parts[0] if len(parts) == 1 else average(parts)
         return Model(copy.deepcopy(net).eval(), self.statistics, frozen, facts)
+
+
+def logits_at(
+    net: nn.Module, cube: Tensor, valid: Tensor | None, pixels: Pixels
+) -> tuple[Tensor, Tensor]:
+    """Logits at positive and at unlabeled pixels of a cube (N, C, H, W), and nowhere else."""
+    assert isinstance(net, FreeOCNet)
+    with torch.autocast(cube.device.type, torch.bfloat16, enabled=cube.device.type == "cuda"):
+        logits = net.logits_at(cube, torch.cat(pixels), valid).float()
+    positive, unlabeled = logits.split([len(part) for part in pixels])
+    return positive, unlabeled
 
 
 def _sheets(

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from thonecls.train import Progress
+from thonecls.loop import Progress
 
 
 class Display:
@@ -47,7 +47,7 @@ class Display:
             self.bar.stop()
         self._release()
 
-    def on_step(self, progress: Progress) -> bool:
+    def on_step(self, progress: Progress[Any]) -> bool:
         """Show a step of training; True asks training to end here."""
         if self.previous is None:
             self.previous = signal.signal(signal.SIGINT, self._interrupt)

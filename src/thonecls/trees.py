@@ -472,7 +472,7 @@ class PUExtraTreesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self._check_settings()
         with np.errstate(over="ignore"):  # what float32 cannot hold is an error, not a warning
             x, labels = validate_data(self, X, y, dtype=DTYPES)
-        self.classes_, positive = _binary(labels)
+        self.classes_, positive = binary_labels(labels)
         n_positive = int(positive.sum())
         risk = Risk(
             float(self.prior), n_positive, positive.size - n_positive, self.loss, self.impurity
@@ -539,7 +539,7 @@ class PUExtraTreesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 raise ConfigError(f"{name} must be {rule}. Got {value!r} instead")
 
 
-def _binary(labels: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
+def binary_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
     """The two values of labels, the lesser first, and where the greater stands."""
     check_classification_targets(labels)
     classes, codes = np.unique(labels, return_inverse=True)

@@ -6,9 +6,9 @@ import statistics
 
 from thonecls.benchmark.plan import Cell, config_of
 from thonecls.benchmark.results import Record, Results
+from thonecls.config import TrainConfig
 from thonecls.costs import STARTED, TRAINING, Cost, training_cost, work_of_epoch
 from thonecls.methods import METHODS
-from thonecls.train import TrainConfig
 
 SPECTRAL = 60.0  # seconds that a method without a network takes at most, roughly
 

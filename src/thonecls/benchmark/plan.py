@@ -8,10 +8,10 @@ from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from thonecls.benchmark.paper import PAPER_SETTINGS, Setting
+from thonecls.config import PRESETS, TrainConfig
 from thonecls.errors import ConfigError
 from thonecls.methods import METHODS, deep
 from thonecls.splits import PROTOCOLS
-from thonecls.train import PRESETS, TrainConfig
 
 Preset = Literal["paper", "fast"]
 Protocol = Literal["paper", "resampled", "spatial"]

@@ -24,13 +24,15 @@ from thonecls.benchmark.paper import PAPER_PRIORS
 from thonecls.benchmark.plan import Cell, config_of
 from thonecls.benchmark.results import Ledger, append_record, claimed
 from thonecls.cluster import run_all, workers
+from thonecls.config import TrainConfig
 from thonecls.datasets import Dataset, load_dataset
 from thonecls.errors import ConfigError, FileError, TrainingError
 from thonecls.files import write_atomically, writing_array
+from thonecls.loop import Progress
 from thonecls.methods import METHODS, deep, resolve_prior
 from thonecls.metrics import evaluate, evaluate_pu, find_degenerate
+from thonecls.model import Model
 from thonecls.splits import PROTOCOLS, Split, fixed_split
-from thonecls.train import Progress, TrainConfig
 
 OnRecord = Callable[[Cell, dict[str, Any]], None]
 NODATA = 255  # in stored maps: uint8, the probability times 254
@@ -186,7 +188,7 @@ def _train(
     f1: list[float] = json.loads(kept.read_text()) if kept.exists() else []
     of_class = data.truth == cell.target
 
-    def on_epoch(progress: Progress) -> None:
+    def on_epoch(progress: Progress[Model]) -> None:
         probability = progress.snapshot().score(data.scene, device=config.device)
         # A checkpoint may lie before the last figure kept: that epoch comes a second time.
         f1[progress.epoch - 1 :] = [round(evaluate(probability, of_class, split.test).f1, 3)]

@@ -13,10 +13,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from thonecls import __version__
+from thonecls.config import PRESETS, TrainConfig
 from thonecls.errors import ConfigError
 from thonecls.inputs import LabelOptions, SceneOptions
 from thonecls.methods import METHODS, deep
-from thonecls.train import PRESETS, TrainConfig
 
 INTERRUPTED = 130  # the exit code that shells use after Ctrl-C
 

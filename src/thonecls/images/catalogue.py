@@ -16,7 +16,8 @@ class ImageSpec:
     where: how to get the files, to be read after a colon.
     What a PU split takes unless told otherwise: positives, the classes that together are the
     positive one; labelled and drawn, how many labelled positives and unlabeled images.
-    network: the entry of `thonecls.images.networks.NETWORKS` that suits the images.
+    network: the entry of `thonecls.images.networks.NETWORKS` that suits the images;
+    order: of the Taylor expansion, and mix: the weight of MixUp in vPU, as published.
     """
 
     name: str
@@ -31,6 +32,8 @@ class ImageSpec:
     labelled: int = 900
     unlabeled: int = 0
     network: str = "cifar"
+    order: int = 1
+    mix: float = 0.3
 
 
 def image_spec(name: str) -> ImageSpec:
@@ -54,6 +57,7 @@ _CIFAR10 = ImageSpec(
     "https://www.cs.toronto.edu/~kriz/cifar.html and put it there, packed or not",
     positives=frozenset({0, 1, 8, 9}),
     drawn=45_000,
+    mix=0.03,
 )
 
 _STL10 = ImageSpec(
@@ -72,6 +76,7 @@ _STL10 = ImageSpec(
     positives=frozenset({0, 2, 3, 8, 9}),
     drawn=99_000,
     network="stl",
+    order=3,
 )
 
 _MNIST = ImageSpec(

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from thonecls.config import FAST, TrainConfig
 from thonecls.errors import ConfigError
 from thonecls.methods import deep
 from thonecls.methods.spectral import SPECTRAL
@@ -19,7 +20,6 @@ from thonecls.metrics import find_degenerate
 from thonecls.priors import ESTIMATORS
 from thonecls.scene import Scene, band_statistics, standardize
 from thonecls.splits import Labels
-from thonecls.train import FAST, TrainConfig
 
 ScoreMap = NDArray[np.float32]
 PriorChoice = float | Literal["km1", "km2", "bbe"] | None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,24 +13,16 @@ import torch
 from numpy.typing import ArrayLike
 
 from thonecls.checkpoint import EVERY
+from thonecls.config import TrainConfig
 from thonecls.errors import ConfigError
+from thonecls.loop import Figures, Progress, sgd, training_facts
 from thonecls.losses import pan_coupling, pan_value, pan_value_reference, variational
 from thonecls.model import Model
 from thonecls.net import FreeOCNet
 from thonecls.scene import Source, read_all
 from thonecls.splits import Labels, check_positives, draw_labels, positive_mask
-from thonecls.train import (
-    Figures,
-    Progress,
-    TrainConfig,
-    fit,
-    optimizer_of,
-    prepare,
-    training_facts,
-)
+from thonecls.train import OnEpoch, OnStep, fit, prepare
 
-OnEpoch = Callable[[Progress], None]
-OnStep = Callable[[Progress], bool | None]
 # The baselines share the paper's schedule; they are single networks, without clipping.
 ALONE: dict[str, Any] = {"beta": 0.0, "ema": False, "clip": 1e9}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -124,7 +115,7 @@ def _train_vpu(
     kept, held = _hold_out(labels, rng)
     best: tuple[float, Model] | None = None
 
-    def select(progress: Progress) -> None:
+    def select(progress: Progress[Model]) -> None:
         nonlocal best
         model = progress.snapshot()
         probability = torch.from_numpy(model.score(scene, device=config.device)).flatten()
@@ -158,7 +149,7 @@ class Player(NamedTuple):
     """One of PAN's two networks."""
 
     net: FreeOCNet
-    optimizer: torch.optim.SGD
+    optimizer: torch.optim.Optimizer
 
 
 def _play_pan(
@@ -179,8 +170,7 @@ def _play_pan(
     ground = prepare(scene, labels, config, generator)
     value = GAMES[method]
     classifier, discriminator = (
-        Player(net, optimizer_of(net, config))
-        for net in (ground.new_net(config.width, generator) for _ in range(2))
+        Player(net, sgd(net, config)) for net in (ground.new_net(generator) for _ in range(2))
     )
     history: list[float] = []
     seconds = 0.0

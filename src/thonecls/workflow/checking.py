@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from thonecls.config import FAST, TrainConfig
 from thonecls.costs import in_words, mapping_cost, training_cost
 from thonecls.diagrams import find_odd
 from thonecls.inputs import (
@@ -22,7 +23,6 @@ from thonecls.inputs import (
 )
 from thonecls.raster import RasterSource, find_bad_bands
 from thonecls.scene import FloatArray
-from thonecls.train import FAST, TrainConfig
 from thonecls.vector.places import describe
 from thonecls.workflow.evidence import look_over, spectra_at
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from thonecls.config import TrainConfig
 from thonecls.errors import ConfigError
 from thonecls.inputs import LabelInput, SceneInput
 from thonecls.methods import METHODS
@@ -17,7 +18,6 @@ from thonecls.metrics import find_degenerate
 from thonecls.model import Model
 from thonecls.report import draw_curves
 from thonecls.scene import BoolArray
-from thonecls.train import TrainConfig
 from thonecls.trust import Choice, choose_threshold, estimate_prevalence, resample, threshold_curve
 from thonecls.workflow.evidence import Evidence, look_over, save_evidence, spectra_at
 from thonecls.workflow.layers import Style

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from thonecls.config import TrainConfig
 from thonecls.datasets import indian_pines
 from thonecls.errors import FileError
 from thonecls.files import check_writable
@@ -17,13 +18,12 @@ from thonecls.metrics import evaluate
 from thonecls.report import Truth
 from thonecls.scene import Grid
 from thonecls.splits import paper_split
-from thonecls.train import TrainConfig, fit
+from thonecls.train import OnStep, fit
 from thonecls.workflow.concluding import Task, TrainOptions, conclude
 from thonecls.workflow.mapping import score_here
 from thonecls.workflow.outputs import read_probability
 from thonecls.workflow.pictures import draw_array_overview
 from thonecls.workflow.runs import RUN, is_unfinished, model_path, read_run, write_json
-from thonecls.workflow.training import OnStep
 
 
 def demo(

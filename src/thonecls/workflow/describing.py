@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from thonecls.arrays import read_array
+from thonecls.config import FAST
 from thonecls.inputs import LabelOptions, SceneOptions, is_array, read_labels, read_scene
 from thonecls.model import Model
 from thonecls.priors import ESTIMATORS
 from thonecls.raster import open_raster
-from thonecls.train import FAST
 from thonecls.vector.places import describe as describe_grid
 from thonecls.workflow.runs import model_files
 from thonecls.workflow.training import check_data, estimate

@@ -151,7 +151,7 @@ class _Arrays:
             if name in self.arrays and values is not None:
                 self.arrays[name][window] = values
 
-    def done(self, rows: slice, columns: slice) -> bool:  # noqa: ARG002
+    def done(self, rows: slice, columns: slice) -> bool:
         return False  # arrays are begun anew
 
     def finish(self) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from thonecls import __version__
+from thonecls.config import FAST
 from thonecls.costs import in_words
 from thonecls.errors import FileError, LabelError
 from thonecls.files import write_atomically
@@ -29,7 +30,6 @@ from thonecls.page import (
     render,
 )
 from thonecls.scene import BoolArray, Grid
-from thonecls.train import FAST
 from thonecls.trust import TrustReport, assess, count_votes, summarise
 from thonecls.workflow.evidence import Evidence, load_evidence
 from thonecls.workflow.outputs import read_probability

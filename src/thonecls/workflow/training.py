@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from thonecls.checkpoint import EVERY
+from thonecls.config import TrainConfig
 from thonecls.errors import ConfigError, LabelError
 from thonecls.files import check_writable
 from thonecls.inputs import (
@@ -28,7 +29,7 @@ from thonecls.novelty import fit_novelty
 from thonecls.priors import ESTIMATORS, Prior
 from thonecls.scene import ArraySource, BoolArray, FloatArray, Scene, Source, read_all, standardize
 from thonecls.splits import draw_labels, hold_out
-from thonecls.train import Progress, TrainConfig
+from thonecls.train import OnStep
 from thonecls.workflow.concluding import Task, TrainOptions, conclude
 from thonecls.workflow.evidence import look_over
 from thonecls.workflow.mapping import OnWindow, Skip, Windows, score_here
@@ -43,7 +44,6 @@ from thonecls.workflow.runs import (
     refuse_to_overwrite,
 )
 
-OnStep = Callable[[Progress], bool | None]
 LOOKED_AT = 5000  # pixels of the scene by which novelty is judged
 STRIP = 64
 

@@ -1,0 +1,141 @@
+"""`PUClassifier`: the losses as a scikit-learn estimator for tables and images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from thonecls.errors import ConfigError
+from thonecls.images.items import ItemModel, Rows
+from thonecls.images.networks import NETWORKS, StagedNet
+from thonecls.images.training import fit_items, item_settings
+from thonecls.trees import DTYPES, binary_labels
+
+
+class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no types
+    """A network from positive and unlabeled samples, of a table or of images.
+
+    loss: a method of `thonecls.images.TRAININGS`, of which "taylor" and "t-honecls" need no prior;
+    network: "table", "cifar" or "stl", or a function from the shape of a sample to a `StagedNet`;
+    prior: the share of positives among the unlabeled, for the losses that need it; order: of the
+    Taylor expansion; epochs, batches (steps of an epoch), batch_size (items of either kind in a
+    step) and rate (of Adam) as usual; device: "auto", "cpu", "cuda" or "mps".
+
+    Samples (n, d) are standardised by the mean and deviation of those in `fit`; images of uint8,
+    (n, C, H, W), are scaled to -1..1; other arrays are taken as they are.
+
+    Learned: classes_, model_, n_features_in_.
+
+    >>> rng = np.random.default_rng(0)
+    >>> x = np.concatenate([rng.normal(2, 1, (100, 2)), rng.normal(-2, 1, (100, 2))])
+    >>> y = np.arange(200) < 30  # of a hundred positives thirty are labelled
+    >>> classifier = PUClassifier(epochs=2, random_state=0).fit(x, y)
+    >>> bool(classifier.predict(x)[:100].mean() > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        loss: str = "taylor",
+        *,
+        network: str | Callable[[tuple[int, ...]], StagedNet] = "table",
+        prior: float | None = None,
+        order: int = 1,
+        epochs: int = 20,
+        batches: int = 30,
+        batch_size: int = 500,
+        rate: float = 1e-3,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.loss = loss
+        self.network = network
+        self.prior = prior
+        self.order = order
+        self.epochs = epochs
+        self.batches = batches
+        self.batch_size = batch_size
+        self.rate = rate
+        self.device = device
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803
+        """Learn from samples (n, ...) and labels (n,): the greater of two values is "positive".
+
+        That is 1 of {1, 0} or {1, -1}, and True; the rest is unlabeled.
+        """
+        config = item_settings(
+            self.loss,
+            prior=self.prior,
+            order=self.order,
+            epochs=self.epochs,
+            batches=self.batches,
+            rate=self.rate,
+            device=self.device,
+        )
+        if self.batch_size < 1:
+            raise ConfigError(f"'batch_size' must be 1 or more. Got {self.batch_size} instead")
+        x, labels = validate_data(self, X, y, dtype=DTYPES, allow_nd=True)
+        self.classes_, positive = binary_labels(labels)
+        self._standardises_ = x.ndim == 2 and x.dtype != np.uint8
+        if self._standardises_:
+            self._mean_ = x.mean(0, dtype=np.float64).astype(np.float32)
+            deviation = x.std(0, dtype=np.float64).astype(np.float32)
+            self._deviation_ = np.where(deviation > 0, deviation, np.float32(1))
+        items, shape = self._ready(x), x.shape[1:]
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self.model_: ItemModel = fit_items(
+            self.loss,
+            Rows(items, np.flatnonzero(positive)),
+            Rows(items, np.flatnonzero(~positive)),
+            lambda: self._make(shape),
+            config=config,
+            generator=torch.Generator().manual_seed(seed),
+            sizes=(self.batch_size, self.batch_size),
+        )
+        return self
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
+        """Probability of unlabeled-like and of positive: (n, 2)."""
+        check_is_fitted(self)
+        x = validate_data(self, X, reset=False, dtype=DTYPES, allow_nd=True)
+        positive = self.model_.score(self._ready(x)).astype(np.float64)
+        return np.stack([1 - positive, positive], axis=1)
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
+        """Twice the probability of positive less one, from -1 to 1: (n,)."""
+        return np.asarray(2 * self.predict_proba(X)[:, 1] - 1)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:  # noqa: N803
+        """The likelier class, in the labels of `fit`: (n,). A tie is not positive."""
+        positive = self.predict_proba(X)[:, 1] > 0.5
+        return np.asarray(self.classes_[positive.astype(np.intp)])
+
+    def _make(self, shape: tuple[int, ...]) -> StagedNet:
+        if callable(self.network):
+            return self.network(shape)
+        if self.network not in NETWORKS:
+            raise ConfigError(
+                f"'network' must be one of {', '.join(NETWORKS)}, or a function from a sample's "
+                f"shape to a network. Got {self.network!r} instead"
+            )
+        return NETWORKS[self.network](shape)
+
+    def _ready(self, x: NDArray[Any]) -> NDArray[Any]:
+        """Samples as the network takes them."""
+        if not self._standardises_:
+            return x
+        return np.asarray((x.astype(np.float32, copy=False) - self._mean_) / self._deviation_)

@@ -1,0 +1,86 @@
+"""Settings of training, and the presets to start from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from thonecls.errors import ConfigError
+from thonecls.losses import LOSSES
+from thonecls.teacher import CONSISTENCIES, DECAYS
+
+
+def _setting(default: Any, help: str) -> Any:
+    """A field whose help text the command line shows."""
+    return field(default=default, metadata={"help": help})
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Settings of training; the defaults are the paper's for Indian Pines."""
+
+    epochs: int = _setting(300, "Passes over the labelled and unlabeled pixels.")
+    batches: int = _setting(10, "Pseudo-batches, and so optimisation steps, in an epoch.")
+    unlabeled: int = _setting(4000, "Unlabeled pixels drawn from the whole scene.")
+    loss: str = _setting("taylor", f"The PU loss: {', '.join(LOSSES)}.")
+    order: int = _setting(
+        2, "Order of the Taylor expansion; higher is stricter and learns faster, but overfits."
+    )
+    prior: float | None = _setting(
+        None, "Share of the class among all pixels, for the losses that need it (thonecls prior)."
+    )
+    warmup: int = _setting(0, "Epochs at the beginning with another loss.")
+    warmup_loss: str = _setting("bce", "The loss of these epochs.")
+    ema: bool = _setting(True, "The result is the teacher, an average of the student over time.")
+    beta: float = _setting(0.5, "Weight of the consistency with the teacher; 0 leaves it out.")
+    consistency: Literal["kl", "l2"] = _setting("kl", "How student and teacher are compared.")
+    alpha: float = _setting(0.99, "Decay of the teacher's moving average.")
+    decay: Literal["ramp", "constant"] = _setting(
+        "ramp", "Whether the decay grows with the epochs up to alpha, or is alpha from the start."
+    )
+    rate: float = _setting(1e-4, "Learning rate of SGD in the first epoch.")
+    rate_decay: float = _setting(0.995, "Factor on the learning rate after every epoch.")
+    momentum: float = _setting(0.9, "Momentum of SGD.")
+    weight_decay: float = _setting(1e-4, "Weight decay of SGD.")
+    clip: float = _setting(6.0, "Largest global L2 norm of the gradient.")
+    settle: float = _setting(
+        0.0, "Stop once the unlabeled pixels' mean probability falls by a smaller share; 0: never."
+    )
+    budget: int = _setting(
+        500_000, "Pixels seen at a step; a larger scene is trained on windows of it."
+    )
+    width: float = _setting(1.0, "Multiplier of the network's channel counts.")
+    device: str = _setting("auto", "auto (CUDA, then MPS, then CPU), cpu, cuda or mps.")
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batches", "order", "budget"):
+            _require(self, name, "1 or more", getattr(self, name) >= 1)
+        _require(self, "unlabeled", "2 or more", self.unlabeled >= 2)
+        _require(self, "warmup", "0 or more", self.warmup >= 0)
+        for name in ("beta", "weight_decay"):
+            _require(self, name, "0 or more", 0 <= getattr(self, name) < float("inf"))
+        for name in ("rate", "clip", "width"):
+            _require(self, name, "above 0", 0 < getattr(self, name) < float("inf"))
+        for name in ("alpha", "momentum", "settle"):
+            _require(self, name, "from 0 to below 1", 0 <= getattr(self, name) < 1)
+        _require(self, "rate_decay", "above 0 and at most 1", 0 < self.rate_decay <= 1)
+        for name, known in (
+            ("loss", LOSSES),
+            ("warmup_loss", LOSSES),
+            ("consistency", CONSISTENCIES),
+            ("decay", DECAYS),
+        ):
+            _require(self, name, f"one of {', '.join(known)}", getattr(self, name) in known)
+        _require(self, "beta", "0 where there is no teacher (ema)", self.ema or self.beta == 0)
+        _require(self, "prior", "between 0 and 1", self.prior is None or 0 < self.prior < 1)
+
+
+def _require(config: TrainConfig, name: str, rule: str, holds: bool) -> None:
+    if not holds:
+        raise ConfigError(f"'{name}' must be {rule}. Got {getattr(config, name)!r} instead")
+
+
+PAPER = TrainConfig()
+# What this choice rests on: docs/adr/0005-fast-preset.md.
+FAST = replace(PAPER, epochs=100, rate=1e-3, rate_decay=1.0, settle=0.02)
+PRESETS = {"paper": PAPER, "fast": FAST}

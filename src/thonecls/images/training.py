@@ -1,0 +1,200 @@
+"""Training on images and on tables: from positive and unlabeled items to an `ItemModel`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from thonecls.checkpoint import EVERY
+from thonecls.config import TrainConfig
+from thonecls.errors import ConfigError
+from thonecls.images.items import ItemBatch, ItemGround, ItemModel, Rows
+from thonecls.images.networks import StagedNet
+from thonecls.images.recipes import P3MIX, PLAIN, DistPU, vpu
+from thonecls.loop import Progress, Recipe, check_prior, run
+from thonecls.losses import LOSSES, variational
+from thonecls.model import resolve_device
+
+OnEpoch = Callable[[Progress[ItemModel]], None]
+OnStep = Callable[[Progress[ItemModel]], bool | None]
+HELD_OUT = 0.1  # share of both kinds of items by which vPU selects its epoch
+MIX = 0.3  # weight of vPU's MixUp
+
+# The paper's settings on CIFAR-10, where it states them, and else those of vPU, whose network,
+# rate and number of epochs it took.
+IMAGE = TrainConfig(
+    epochs=50,
+    batches=30,
+    order=1,
+    ema=False,
+    beta=0.0,
+    rate=3e-5,
+    rate_decay=1.0,
+    weight_decay=0.0,
+    clip=1e9,
+)
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a method trains with, beside what all do.
+
+    change: of `IMAGE`; sizes: positive and unlabeled items of a step, or, as one number, items of
+    both kinds as they are to each other.
+    """
+
+    change: dict[str, Any] = field(default_factory=dict)
+    sizes: tuple[int, int] | int = (500, 500)
+    recipe: Recipe[ItemBatch] = PLAIN
+
+
+_P3MIX: dict[str, Any] = {"epochs": 200, "batches": 20, "rate": 5e-5, "weight_decay": 1e-6}
+TRAININGS = {
+    "taylor": Training(),
+    "t-honecls": Training({"ema": True, "beta": 0.5}),
+    **{name: Training({"loss": name}) for name in LOSSES if name not in ("taylor", "vpu")},
+    "vpu": Training({"loss": "variational"}),
+    "dist-pu": Training(
+        {"loss": "dist-pu", "epochs": 60, "batches": 180, "rate": 5e-4, "weight_decay": 5e-3},
+        sizes=256,
+        recipe=DistPU().first,
+    ),
+    **{
+        name: Training({"loss": "bce", **_P3MIX}, sizes=(512, 512), recipe=p3mix.recipe)
+        for name, p3mix in P3MIX.items()
+    },
+}
+# The second phase of Dist-PU, relative to the first.
+SECOND_RATE, SECOND_DECAY = 0.1, 0.2
+
+
+def item_settings(method: str, **change: Any) -> TrainConfig:
+    """The settings of a method; `change` overrides them."""
+    if method not in TRAININGS:
+        raise ConfigError(
+            f"there is no method {method!r} for items: take one of {', '.join(TRAININGS)}"
+        )
+    return replace(IMAGE, **{**TRAININGS[method].change, **change})
+
+
+def fit_items(
+    method: str,
+    positive: Rows,
+    unlabeled: Rows,
+    make: Callable[[], StagedNet],
+    *,
+    config: TrainConfig,
+    generator: torch.Generator,
+    sizes: tuple[int, int] | None = None,
+    mix: float = MIX,
+    on_epoch: OnEpoch | None = None,
+    on_step: OnStep | None = None,
+    checkpoint: Path | None = None,
+    checkpoint_every: float = EVERY,
+    resume: bool = False,
+) -> ItemModel:
+    """Train a network on items by one of `TRAININGS`.
+
+    make: a new network; config: as `item_settings` gives it; sizes: positive and unlabeled items
+    of a step, else those of the method; mix: weight of vPU's MixUp; the rest as for
+    `thonecls.fit`. Dist-PU runs its epochs twice, once for each phase; vPU starts again where it
+    was interrupted.
+    """
+    check_prior(config)
+    training = TRAININGS[method]
+
+    def ground(positive: Rows, unlabeled: Rows) -> ItemGround:
+        chosen = sizes or _sizes(training.sizes, len(positive), len(unlabeled))
+        return ItemGround(positive, unlabeled, make, chosen, resolve_device(config.device))
+
+    if method == "vpu":
+        kept, held = zip(*(_part(rows, generator) for rows in (positive, unlabeled)), strict=True)
+        return _select(ground(*kept), held, config, generator, vpu(mix), on_epoch, on_step)
+    items = ground(positive, unlabeled)
+
+    def phase(
+        config: TrainConfig, recipe: Recipe[ItemBatch], name: str, start: StagedNet | None
+    ) -> ItemModel:
+        return run(
+            items,
+            config=config,
+            generator=generator,
+            recipe=recipe,
+            start=start,
+            on_epoch=on_epoch,
+            on_step=on_step,
+            checkpoint=checkpoint and checkpoint.with_name(checkpoint.name + name),
+            checkpoint_every=checkpoint_every,
+            resume=resume,
+        )
+
+    model = phase(config, training.recipe, "", None)
+    if method != "dist-pu" or not model.training["finished"]:
+        return model
+    second = replace(
+        config,
+        rate=config.rate * SECOND_RATE,
+        weight_decay=config.weight_decay * SECOND_DECAY,
+    )
+    return phase(second, DistPU().second, ".second", model.net)
+
+
+def _select(
+    ground: ItemGround,
+    held: tuple[Rows, Rows],
+    config: TrainConfig,
+    generator: torch.Generator,
+    recipe: Recipe[ItemBatch],
+    on_epoch: OnEpoch | None,
+    on_step: OnStep | None,
+) -> ItemModel:
+    """Of all epochs that with the least variational loss on held-out items.
+
+    Its probabilities are divided by their largest among the unlabeled items: the variational
+    loss leaves their scale open.
+    """
+    best: tuple[float, ItemModel] | None = None
+
+    def select(progress: Progress[ItemModel]) -> None:
+        nonlocal best
+        model = progress.snapshot()
+        loss = float(variational(*(model.logits(rows).double() for rows in held)))
+        if best is None or loss < best[0]:
+            largest = float(torch.sigmoid(model.logits(ground.unlabeled).double().max()))
+            best = loss, replace(model, ceiling=max(largest, 1e-30))
+        if on_epoch is not None:
+            chosen = best[1]
+            on_epoch(replace(progress, snapshot=lambda: chosen))
+
+    last = run(
+        ground,
+        config=config,
+        generator=generator,
+        recipe=recipe,
+        on_epoch=select,
+        on_step=on_step,
+    )
+    return last if best is None else replace(best[1], training=last.training)
+
+
+def _part(rows: Rows, generator: torch.Generator) -> tuple[Rows, Rows]:
+    """A tenth set apart, at least one item."""
+    order = rows.places[torch.randperm(len(rows), generator=generator).numpy()]
+    count = max(1, round(HELD_OUT * len(rows)))
+    return Rows(rows.items, order[count:]), Rows(rows.items, order[:count])
+
+
+def _sizes(sizes: tuple[int, int] | int, positive: int, unlabeled: int) -> tuple[int, int]:
+    """Items of a step: as given, or so many of both kinds in proportion.
+
+    >>> _sizes(256, 900, 45_000)
+    (5, 251)
+    """
+    if isinstance(sizes, tuple):
+        return sizes
+    of_positive = max(1, round(sizes * positive / (positive + unlabeled)))
+    return of_positive, sizes - of_positive

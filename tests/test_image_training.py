@@ -1,0 +1,400 @@
+"""Methods on images and tables: the shared loop learns them, resumes them, refuses nonsense."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from thonecls.checkpoint import State
+from thonecls.classifier import PUClassifier
+from thonecls.config import TrainConfig
+from thonecls.errors import ConfigError, LabelError
+from thonecls.images import Images
+from thonecls.images.items import ItemBatch, ItemGround, ItemModel, Rows
+from thonecls.images.networks import StagedNet, table_net
+from thonecls.images.recipes import P3MIX, PLAIN, DistPU, P3Mix, adam, entropy, vpu
+from thonecls.images.training import TRAININGS, fit_items, item_settings
+from thonecls.loop import Progress
+from thonecls.losses import dist_pu, variational
+from thonecls.methods.images import IMAGE_METHODS
+from thonecls.splits import Labels
+
+CPU = torch.device("cpu")
+PRIOR = 0.4
+
+
+@pytest.fixture(scope="module")
+def images() -> Images:
+    """Bright and dark images: of the ten classes four are bright."""
+    rng = np.random.default_rng(0)
+
+    def make(count: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        labels = rng.permutation(np.arange(count) % 10).astype(np.uint8)
+        level = np.where(np.isin(labels, (0, 2, 4, 6)), 150, 100)[:, None, None, None]
+        return rng.normal(level, 60, (count, 1, 12, 12)).clip(0, 255).astype(np.uint8), labels
+
+    train, train_labels = make(300)
+    test, test_labels = make(100)
+    names = {number: str(number) for number in range(10)}
+    return Images("fashion-mnist", train, train_labels, test, test_labels, None, names)
+
+
+@pytest.fixture(scope="module")
+def labels(images: Images) -> Labels:
+    positive = np.flatnonzero(np.isin(images.train_labels, (0, 2, 4, 6)))
+    return Labels(positive[:40], np.arange(300))
+
+
+def accuracy(images: Images, scores: NDArray[np.float32]) -> float:
+    return float(((scores > 0.5) == np.isin(images.test_labels, (0, 2, 4, 6))).mean())
+
+
+@pytest.mark.parametrize("name", sorted(IMAGE_METHODS))
+def test_every_method_learns_easy_images(images: Images, labels: Labels, name: str) -> None:
+    options: dict[str, Any] = {"epochs": 3, "batches": 5, "rate": 1e-3}
+    if name == "puet":
+        options = {"n_estimators": 20}
+    if name in ("dist-pu", "p3mix-c", "p3mix-e"):
+        options |= {"epochs": 11, "batches": 3}  # P3MIX chooses partners from the tenth on
+    scores = IMAGE_METHODS[name](images, labels, 0, prior=PRIOR, **options)
+    assert scores.shape == (100,)
+    assert scores.dtype == np.float32
+    assert ((scores >= 0) & (scores <= 1)).all()
+    assert np.isfinite(scores).all()
+    floor = {"bce": 0.5, "variational": 0.5, "vpu": 0.6}.get(name, 0.9)
+    assert accuracy(images, scores) >= floor
+
+
+@pytest.mark.parametrize("name", sorted(n for n, m in IMAGE_METHODS.items() if m.needs_prior))
+def test_methods_that_need_a_prior_say_so(images: Images, labels: Labels, name: str) -> None:
+    with pytest.raises(ConfigError, match="needs the class prior"):
+        IMAGE_METHODS[name](images, labels)
+
+
+def small_net(outputs: int = 1) -> StagedNet:
+    return table_net((2,), outputs=outputs)
+
+
+@pytest.fixture(scope="module")
+def table() -> tuple[Rows, Rows, NDArray[np.bool_]]:
+    """Two clouds: 40 labelled positives; 200 unlabeled, of which 40 % are positive."""
+    rng = np.random.default_rng(1)
+    positive = rng.normal(1.5, 1, (40, 2)).astype(np.float32)
+    truth = np.arange(200) < 80
+    unlabeled = rng.normal(np.where(truth, 1.5, -1.5)[:, None], 1, (200, 2)).astype(np.float32)
+    return Rows(positive), Rows(unlabeled), truth
+
+
+Table = tuple[Rows, Rows, NDArray[np.bool_]]
+
+
+def train(table: Table, name: str, seed: int = 0, **options: Any) -> ItemModel:
+    config = item_settings(name, prior=PRIOR, epochs=3, batches=4, rate=1e-3)
+    return fit_items(
+        name,
+        table[0],
+        table[1],
+        small_net,
+        config=options.pop("config", config),
+        generator=torch.Generator().manual_seed(seed),
+        **options,
+    )
+
+
+def weights(model: ItemModel) -> torch.Tensor:
+    return torch.cat([p.detach().flatten() for p in model.net.parameters()])
+
+
+@pytest.mark.parametrize("name", sorted(TRAININGS))
+def test_same_seed_same_bits(table: Table, name: str) -> None:
+    before = torch.get_rng_state()
+    one, same, other = train(table, name), train(table, name), train(table, name, seed=1)
+    assert torch.equal(weights(one), weights(same))
+    assert not torch.equal(weights(one), weights(other))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("name", ["taylor", "t-honecls", "dist-pu", "p3mix-e", "p3mix-c"])
+def test_training_stopped_at_any_step_resumes_to_the_same_bits(
+    table: Table, name: str, tmp_path: Path
+) -> None:
+    """Adam's averages, the pseudo-labels and the pool included."""
+    whole = train(table, name)
+    done = 0
+    while True:
+        steps = 0
+
+        def stop(_: Progress[ItemModel]) -> bool:
+            nonlocal steps
+            steps += 1
+            return True
+
+        file = tmp_path / "checkpoint"
+        model = train(table, name, on_step=stop, checkpoint=file, resume=True)
+        done += steps
+        if model.training["finished"] and not steps:
+            break
+    assert done == (24 if name == "dist-pu" else 12)
+    assert torch.equal(weights(model), weights(whole))
+
+
+def test_a_batch_holds_no_item_twice_and_all_come_round() -> None:
+    rows = Rows(np.zeros((10, 2), dtype=np.float32)), Rows(np.zeros((7, 2), dtype=np.float32))
+    ground = ItemGround(*rows, small_net, (5, 9), CPU)
+    batches = ground.batches(4, torch.Generator().manual_seed(0))
+    assert [len(b.positive) for b in batches] == [5] * 4
+    assert [len(b.unlabeled) for b in batches] == [7] * 4  # all there are
+    for first, second in (batches[:2], batches[2:]):
+        assert sorted(torch.cat([first.positive, second.positive]).tolist()) == list(range(10))
+    assert len({b.seed for b in batches}) == 4
+
+
+def test_a_model_scores_as_its_network_says(table: Table) -> None:
+    model = train(table, "taylor")
+    items = table[1].items
+    with torch.no_grad():
+        expected = torch.sigmoid(model.net(torch.from_numpy(items))).numpy()
+    np.testing.assert_allclose(model.score(items), expected, rtol=1e-6)
+    assert model.training["shape"] == [2]
+    assert model.training["positives"] == 40
+    assert model.score(items[:0]).shape == (0,)
+
+
+def ground_of(table: Table, state_seed: int = 0) -> tuple[ItemGround, State, ItemBatch]:
+    ground = ItemGround(table[0], table[1], small_net, (20, 30), CPU)
+    generator = torch.Generator().manual_seed(state_seed)
+    student, teacher = ground.new_net(generator).double(), ground.new_net(generator).double()
+    config = TrainConfig(prior=PRIOR)
+    state = State(student, teacher, adam(student, config), generator.get_state(), [])
+    return ground, state, ground.batches(1, generator)[0]
+
+
+@pytest.fixture
+def double(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Items as float64, so that plain references can be compared closely."""
+    take = Rows.take
+    monkeypatch.setattr(Rows, "take", lambda self, rows, device: take(self, rows, device).double())
+
+
+@pytest.mark.usefixtures("double")
+def test_vpu_equals_its_formula(table: Table) -> None:
+    """Item by item: (log t - log f~)², t = g f(u) + 1 - g, on pairs of the step's own draw."""
+    ground, state, batch = ground_of(table)
+    config = TrainConfig()
+    found = vpu(0.5).terms(state, ground, batch, config)
+    x_p, x_u = ground.inputs(batch)
+    random = torch.Generator().manual_seed(batch.seed)
+    seed = int(torch.randint(2**62, (), generator=random))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        g = float(torch.distributions.Beta(0.3, 0.3).sample())
+    pairs = torch.randint(len(x_p), (len(x_u),), generator=random)
+    f = torch.sigmoid(state.student(x_u))
+    total = 0.0
+    for i, j in enumerate(pairs.tolist()):
+        mixed = torch.sigmoid(state.student((g * x_u[i] + (1 - g) * x_p[j])[None]))[0]
+        total += ((torch.log(g * f[i] + 1 - g) - torch.log(mixed)) ** 2).item() / len(x_u)
+    plain = variational(state.student(x_p), state.student(x_u)).item()
+    assert found.loss.item() == pytest.approx(plain + 0.5 * total, rel=1e-6)
+
+
+@pytest.mark.usefixtures("double")
+def test_dist_pu_equals_its_formulas(table: Table) -> None:
+    ground, state, batch = ground_of(table)
+    config = TrainConfig(prior=PRIOR, epochs=60)
+    positive, unlabeled = ground.logits(state.student, batch)
+    f = torch.sigmoid(unlabeled)
+    plain_entropy = -(f * f.log() + (1 - f) * (1 - f).log()).mean()
+    expected = dist_pu(positive, unlabeled, PRIOR) + 2e-3 * plain_entropy
+    found = DistPU().first.terms(state, ground, batch, config)
+    assert found.loss.item() == pytest.approx(expected.item(), rel=1e-6)
+
+    second = DistPU().second
+    assert second.begin is not None
+    second.begin(state, ground, config)
+    everyone = torch.sigmoid(state.student(ground.unlabeled.take(slice(None), CPU)))
+    torch.testing.assert_close(state.memory["scores"], everyone.detach())
+    state.memory["scores"] = torch.linspace(0, 1, 200, dtype=torch.float64)
+    state.epoch = 30
+    stored = state.memory["scores"].clone()
+    found = second.terms(state, ground, batch, config)
+    random = torch.Generator().manual_seed(batch.seed)
+    partner = torch.randperm(50, generator=random)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(torch.randint(2**62, (), generator=random)))
+        g = float(torch.distributions.Beta(6.0, 6.0).sample())
+    inputs = torch.cat(ground.inputs(batch))
+    target = torch.cat([torch.ones(20, dtype=torch.float64), stored[batch.unlabeled]])
+    q = torch.sigmoid(state.student(g * inputs + (1 - g) * inputs[partner]))
+    cross = 0.0
+    for weight, t in ((g, target), (1 - g, target[partner])):
+        cross += (weight * -(t * q.log() + (1 - t) * (1 - q).log()).mean()).item()
+    mixed_entropy = -(q * q.log() + (1 - q) * (1 - q).log()).mean().item()
+    rate = (1 - math.cos(math.pi / 4)) * 0.004
+    plain = dist_pu(positive, unlabeled, PRIOR).item() + rate * plain_entropy.item()
+    assert found.loss.item() == pytest.approx(plain + 0.04 * mixed_entropy + 5 * cross, rel=1e-6)
+    torch.testing.assert_close(state.memory["scores"][batch.unlabeled], f.detach())
+
+
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize("name", ["p3mix-e", "p3mix-c"])
+@pytest.mark.parametrize("epoch", [0, 10])
+def test_p3mix_equals_a_plain_loop(table: Table, name: str, epoch: int) -> None:
+    ground, state, batch = ground_of(table)
+    p3mix = P3MIX[name]
+    config = TrainConfig()
+    state.epoch = epoch
+    before = [p.clone() for p in state.teacher.parameters()]
+    assert p3mix.recipe.begin is not None
+    p3mix.recipe.begin(state, ground, config)
+    decay = 1 - 1 / epoch if epoch else 1.0
+    for old, new, student in zip(
+        before, state.teacher.parameters(), state.student.parameters(), strict=True
+    ):
+        torch.testing.assert_close(new, decay * old + (1 - decay) * student)
+    found = p3mix.recipe.terms(state, ground, batch, config)
+
+    net = state.student
+    assert isinstance(net, StagedNet)
+    stages = min(p3mix.stages, len(net.stages) - 1)
+    random = torch.Generator().manual_seed(batch.seed)
+    inputs = torch.cat(ground.inputs(batch))
+    p = torch.sigmoid(net(inputs))
+    target = [1.0] * 20 + [
+        1.0 if name == "p3mix-c" and value.item() >= p3mix.bound else 0.0 for value in p[20:]
+    ]
+    early = torch.sigmoid(state.teacher(inputs)).tolist()
+    partner = torch.randperm(50, generator=random).tolist()
+    others = [(inputs[j], target[j], early[j]) for j in partner]
+    if epoch >= p3mix.start:
+        near = [i for i in range(20, 50) if 1 - p3mix.bound < p[i].item() < p3mix.bound]
+        assert near
+        pool = state.memory["pool"]
+        drawn = torch.randint(len(pool), (len(near),), generator=random)
+        for i, d in zip(near, drawn.tolist(), strict=True):
+            others[i] = (ground.positive.take(pool[d : d + 1], CPU)[0], 1.0, 1.0)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(torch.randint(2**62, (), generator=random)))
+        g = float(torch.distributions.Beta(1.0, 1.0).sample())
+    g = max(g, 1 - g)
+    cross, entropies, regular = [], [], []
+    for i, (x, t, e) in enumerate(others):
+        mixed = g * net.features(inputs[i : i + 1], stages) + (1 - g) * net.features(
+            x[None], stages
+        )
+        q = min(max(torch.sigmoid(net.logits(mixed, stages)).item(), 1e-4), 1 - 1e-4)
+        wanted, trusted = g * target[i] + (1 - g) * t, g * early[i] + (1 - g) * e
+        cross.append(-(wanted * math.log(q) + (1 - wanted) * math.log(1 - q)))
+        entropies.append(-(q * math.log(q) + (1 - q) * math.log(1 - q)))
+        regular.append(math.log(1 - trusted * q - (1 - trusted) * (1 - q)))
+    expected = np.mean(cross[:20]) + np.mean(cross[20:]) + 0.1 * np.mean(entropies)
+    expected += p3mix.early * np.mean(regular)
+    assert found.loss.item() == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_pool_holds_the_positives_of_most_entropy(table: Table) -> None:
+    ground, state, _ = ground_of(table)
+    state.student.float()
+    begin = P3Mix("C", bound=0.8, early=0.0, pool=5).recipe.begin
+    assert begin is not None
+    begin(state, ground, TrainConfig())
+    with torch.no_grad():
+        sure = state.student(ground.positive.take(slice(None), CPU)).abs()
+    assert set(state.memory["pool"].tolist()) == set(torch.argsort(sure)[:5].tolist())
+
+
+def test_entropy_at_extreme_logits() -> None:
+    z = torch.tensor([-1e30, -20.0, 0.0, 3.0, 1e30], dtype=torch.float64, requires_grad=True)
+    found = entropy(z)
+    assert found[2].item() == pytest.approx(math.log(2))
+    f = 1 / (1 + math.exp(-3))
+    assert found[3].item() == pytest.approx(-(f * math.log(f) + (1 - f) * math.log(1 - f)))
+    found.sum().backward()
+    assert z.grad is not None
+    assert torch.isfinite(z.grad).all()
+
+
+def test_the_rate_is_halved_as_published() -> None:
+    config = TrainConfig(rate=3e-5)
+    assert [PLAIN.rate(config, e) for e in (0, 20, 40, 49)] == [3e-5, 1.5e-5, 7.5e-6, 7.5e-6]
+
+
+def test_vpu_keeps_the_epoch_of_least_held_out_loss_and_its_scale(table: Table) -> None:
+    model = train(table, "vpu")
+    assert 0 < model.ceiling <= 1
+    assert train(table, "vpu").score(table[1]).max() <= 1
+    assert model.training["finished"]
+    assert model.training["positives"] == 36  # a tenth is held out
+
+
+def test_items_that_teach_nothing_are_refused(table: Table) -> None:
+    none = Rows(table[0].items, np.arange(0))
+    with pytest.raises(LabelError, match="no item is labelled positive"):
+        train((none, table[1], table[2]), "taylor")
+    with pytest.raises(LabelError, match="at least 2 unlabeled"):
+        train((table[0], none, table[2]), "taylor")
+    with pytest.raises(ConfigError, match="there is no method 'hinge'"):
+        item_settings("hinge")
+    with pytest.raises(ConfigError, match="needs the class prior"):
+        train(table, "nnpu", config=item_settings("nnpu"))
+
+
+@pytest.mark.parametrize("labelling", [(1, 0), (1, -1), (True, False), ("yes", "no")])
+def test_the_classifier_learns_from_any_two_labels(labelling: tuple[Any, Any]) -> None:
+    rng = np.random.default_rng(0)
+    truth = np.arange(300) < 120
+    x = rng.normal(np.where(truth, 300.0, 100.0)[:, None], 60, (300, 3))
+    y = np.where(np.arange(300) < 40, *labelling)
+    classifier = PUClassifier(epochs=2, random_state=0).fit(x, y)
+    predicted = classifier.predict(x)
+    assert set(predicted) == set(labelling)
+    assert ((predicted == labelling[0]) == truth).mean() > 0.9
+    assert classifier.predict_proba(x).shape == (300, 2)
+    np.testing.assert_allclose(classifier.predict_proba(x).sum(1), 1)
+
+
+def test_the_classifier_takes_images(images: Images) -> None:
+    y = np.zeros(len(images.train), dtype=int)
+    y[np.flatnonzero(np.isin(images.train_labels, (0, 2, 4, 6)))[:40]] = 1
+    classifier = PUClassifier(network="cifar", epochs=4, batches=8, random_state=0)
+    classifier.fit(images.train, y)
+    assert accuracy(images, classifier.predict_proba(images.test)[:, 1].astype(np.float32)) > 0.9
+
+
+def test_the_classifier_takes_ones_own_network() -> None:
+    x = np.random.default_rng(0).normal(size=(50, 3))
+    own = PUClassifier(network=partial(table_net, outputs=2), epochs=1)
+    net = own.fit(x, np.arange(50) < 9).model_.net
+    assert list(net.parameters())[-1].shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"network": "resnet"}, "'network' must be one of table|'network' must be one of cifar"),
+        ({"loss": "hinge"}, "there is no method 'hinge'"),
+        ({"batch_size": 0}, "'batch_size' must be 1 or more"),
+        ({"epochs": 0}, "'epochs' must be 1 or more"),
+        ({"loss": "nnpu"}, "needs the class prior"),
+    ],
+)
+def test_settings_of_the_classifier_out_of_range(change: dict[str, Any], message: str) -> None:
+    x = np.random.default_rng(0).normal(size=(50, 3))
+    with pytest.raises(ConfigError, match=message):
+        PUClassifier(**change).fit(x, np.arange(50) < 9)
+
+
+@parametrize_with_checks([PUClassifier(epochs=10, batches=20)])  # type: ignore[untyped-decorator]
+def test_the_classifier_is_a_scikit_learn_estimator(
+    estimator: PUClassifier, check: Callable[[Any], None]
+) -> None:
+    check(estimator)
