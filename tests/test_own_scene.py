@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from rio_cogeo.cogeo import cog_validate
 from commands import run
 from thonecls.datasets import Example, write_example
 from thonecls.model import Model
+from thonecls.workflow.commands import repeat_command
 
 QUICK = ["--epochs", "6", "--batches", "4", "--width", "0.25", "--unlabeled", "800"]
 WHERE = ["--where", "species = 'lantana'"]
@@ -56,8 +58,21 @@ def test_check_says_that_all_is_well(example: Example, capsys: pytest.CaptureFix
     assert "marked bad" in words["bands left out"]
     assert "reprojected from EPSG:4326" in words["labels"]
     assert "60 pixels" in words["labelled pixels"]
-    assert run("check", example.scene, example.labels, *WHERE) == 0
+    assert run("check", example.scene, example.labels, *WHERE, "--order", "3") == 0
     assert "ready: thonecls train" in capsys.readouterr().out
+    given = ["--drop-bad-bands", "--order", "3"]
+    assert run("check", example.scene, example.labels, *WHERE, *given, "--json") == 0
+    scene, labels = str(example.scene), str(example.labels)
+    expected = ["thonecls", "train", scene, labels, "--drop-bad-bands", *WHERE, "--order", "3"]
+    assert shlex.split(said(capsys)["command"]) == [*expected, "--out", "run"]
+
+
+def test_the_command_of_a_report_repeats_what_was_given(trained: Path, example: Example) -> None:
+    words = shlex.split(repeat_command(json.loads((trained / "run.json").read_text())))
+    assert words[:4] == ["thonecls", "train", str(example.scene), str(example.labels)]
+    for given in (WHERE, QUICK, ["--holdout", "0.2"], ["--seeds", "2"], ["--label", "lantana"]):
+        assert all(str(word) in words for word in given)
+    assert words[words.index("--minimum-area") + 1] == "4000.0"
 
 
 def test_labels_on_nodata_alone_are_a_problem(

@@ -130,13 +130,10 @@ def _print_findings(found: dict[str, Any]) -> None:
         table.add_row(marks[finding["status"]], finding["subject"], escape(finding["words"]))
     console = Console()
     console.print(table)
-    labelled = found["labels"] is not None
     if not found["fit"]:
         console.print("[bold red]this will not work yet:[/bold red] mend what is marked ✕")
-    elif labelled:
-        console.print(
-            f"ready: thonecls train {escape(found['scene'])} {escape(found['labels'])} --out run"
-        )
+    elif found["command"] is not None:
+        console.print(f"ready: {escape(found['command'])}")
 
 
 @app.command

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from thonecls.workflow.checking import check_scene
-from thonecls.workflow.concluding import TrainOptions
+from thonecls.workflow.commands import TrainOptions
 from thonecls.workflow.demo import demo
 from thonecls.workflow.describing import describe, estimate_priors
 from thonecls.workflow.mapping import map_scene

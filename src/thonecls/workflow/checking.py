@@ -24,6 +24,7 @@ from thonecls.inputs import (
 from thonecls.raster import RasterSource, find_bad_bands
 from thonecls.scene import FloatArray
 from thonecls.vector.places import describe
+from thonecls.workflow.commands import train_command
 from thonecls.workflow.evidence import look_over, spectra_at
 
 Status = Literal["ok", "note", "problem"]
@@ -64,6 +65,14 @@ def check_scene(
         "scene": str(scene),
         "labels": None if labels is None else str(labels),
         "findings": [asdict(finding) for finding in findings],
+        "command": None
+        if labels is None
+        else train_command(
+            scene,
+            labels,
+            asdict(scene_options or SceneOptions()) | asdict(label_options or LabelOptions()),
+            config,
+        ),
         "fit": all(finding.status != "problem" for finding in findings),
     }
 

@@ -11,61 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thonecls.config import TrainConfig
-from thonecls.errors import ConfigError
 from thonecls.inputs import LabelInput, SceneInput
-from thonecls.methods import METHODS
 from thonecls.metrics import find_degenerate
 from thonecls.model import Model
 from thonecls.report import draw_curves
 from thonecls.scene import BoolArray
 from thonecls.trust import Choice, choose_threshold, estimate_prevalence, resample, threshold_curve
+from thonecls.workflow.commands import TrainOptions
 from thonecls.workflow.evidence import Evidence, look_over, save_evidence, spectra_at
 from thonecls.workflow.layers import Style
 from thonecls.workflow.mapping import OnWindow, Sample, Windows, finish, make_map, tags_of
 from thonecls.workflow.reporting import TruthFile, write_report
-from thonecls.workflow.runs import CURVES, RUN, check_threshold, model_files, write_json
+from thonecls.workflow.runs import CURVES, RUN, model_files, write_json
 
 JUDGED_BY = 4000  # unlabeled pixels of the scene
 SPECTRA = 500  # labels and pixels whose spectra are kept
-
-
-def check_seed(seed: int) -> None:
-    """Refuse what is no seed."""
-    if not 0 <= seed < 2**62:
-        raise ConfigError(f"'seed' must be from 0 to 2^62 - 1. Got {seed} instead")
-
-
-@dataclass(frozen=True)
-class TrainOptions:
-    """What training is to do besides its settings.
-
-    seeds: how many models, with seeds from `seed` on; holdout: share of the labels kept back to
-    judge the map by; threshold: a probability, or "auto"; label: what the class is called.
-    """
-
-    method: str = "t-honecls"
-    estimate_prior: str | None = None
-    seed: int = 0
-    seeds: int = 1
-    holdout: float = 0.0
-    threshold: float | str = 0.5
-    label: str = "class"
-    floats: bool = False
-    minimum_area: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_threshold(self.threshold)
-        if self.method not in METHODS:
-            raise ConfigError(f"there is no method {self.method!r}: see `thonecls methods`")
-        if self.seeds < 1:
-            raise ConfigError(f"'seeds' must be 1 or more. Got {self.seeds} instead")
-        check_seed(self.seed)
-        if self.holdout and not 0 < self.holdout < 1:
-            raise ConfigError(f"'holdout' must be from 0 to below 1. Got {self.holdout:g} instead")
-        if self.threshold == "auto" and not self.holdout:
-            raise ConfigError("--threshold auto needs labels to judge by: say --holdout 0.2")
-        if self.estimate_prior is not None and not METHODS[self.method].needs_prior:
-            raise ConfigError(f"{self.method} needs no class prior: leave out --estimate-prior")
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,8 @@ from thonecls.report import Truth
 from thonecls.scene import Grid
 from thonecls.splits import paper_split
 from thonecls.train import OnStep, fit
-from thonecls.workflow.concluding import Task, TrainOptions, conclude
+from thonecls.workflow.commands import TrainOptions
+from thonecls.workflow.concluding import Task, conclude
 from thonecls.workflow.mapping import score_here
 from thonecls.workflow.outputs import read_probability
 from thonecls.workflow.pictures import draw_array_overview

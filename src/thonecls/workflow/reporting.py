@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from thonecls import __version__
-from thonecls.config import FAST
 from thonecls.costs import in_words
 from thonecls.errors import FileError, LabelError
 from thonecls.files import write_atomically
-from thonecls.inputs import LabelOptions, SceneOptions, read_labels, read_truth
-from thonecls.methods import deep
+from thonecls.inputs import LabelOptions, read_labels, read_truth
 from thonecls.metrics import Scores, evaluate
 from thonecls.model import Model
 from thonecls.page import (
@@ -31,6 +28,7 @@ from thonecls.page import (
 )
 from thonecls.scene import BoolArray, Grid
 from thonecls.trust import TrustReport, assess, count_votes, summarise
+from thonecls.workflow.commands import repeat_command
 from thonecls.workflow.evidence import Evidence, load_evidence
 from thonecls.workflow.outputs import read_probability
 from thonecls.workflow.runs import (
@@ -52,7 +50,6 @@ FACTS: dict[str, type | tuple[type, ...]] = {  # what a report is made from, of 
     "notes": list,
     "config": dict,
 }
-DEFAULTS = {"method": "t-honecls", "seed": 0, "seeds": 1, "holdout": 0.0, "label": "class"}
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,7 @@ def write_report(out: Path, truth: TruthFile | None = None) -> Scores | None:
         summary=summarise(trust),
         verdict=judge(trust),
         facts=_facts(run),
-        command=_command(run),
+        command=repeat_command(run),
         maps=_pictures(out, {OVERVIEW: "The map"}),
         trust=trust,
         scores=scores,
@@ -157,34 +154,6 @@ def _facts(run: Mapping[str, Any]) -> dict[str, object]:
         "Version": f"thonecls {__version__}",
     }
     return known | {f"Note {i}": note for i, note in enumerate(run["notes"], 1)}
-
-
-def _command(run: Mapping[str, Any]) -> str:
-    """The command that makes the map again."""
-    if "dataset" in run:
-        words = ["thonecls", "demo", "--target", run["target"], "--seed", run["seed"]]
-        return shlex.join([*map(str, words), "--out", run["out"]])
-    words = ["thonecls", "train", run["cube"], run["labels"], "--out", run["out"]]
-    names = [f.name for part in (SceneOptions, LabelOptions) for f in fields(part)]
-    for name in (*names, "method", "seed", "seeds", "holdout", "label", "estimate_prior"):
-        value = run.get(name)
-        if value not in (None, False, DEFAULTS.get(name)):
-            flag = f"--{name.replace('_', '-')}"
-            words += [flag] if value is True else [flag, str(value)]
-    settings = (
-        {
-            name: value
-            for name, value in run["config"].items()
-            if value != asdict(deep.settings(run["method"], FAST)).get(name)
-        }
-        if run["method"] in deep.SETTINGS
-        else {}
-    )
-    for name, value in settings.items():
-        words += [f"--{name.replace('_', '-')}", str(value)]
-    if run["threshold"] != 0.5:
-        words += ["--threshold", "auto" if "threshold_reason" in run else str(run["threshold"])]
-    return shlex.join(words)
 
 
 def _pictures(out: Path, wanted: Mapping[str, str]) -> tuple[Picture, ...]:

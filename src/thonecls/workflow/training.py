@@ -30,7 +30,8 @@ from thonecls.priors import ESTIMATORS, Prior
 from thonecls.scene import ArraySource, BoolArray, FloatArray, Scene, Source, read_all, standardize
 from thonecls.splits import draw_labels, hold_out
 from thonecls.train import OnStep
-from thonecls.workflow.concluding import Task, TrainOptions, conclude
+from thonecls.workflow.commands import TrainOptions
+from thonecls.workflow.concluding import Task, conclude
 from thonecls.workflow.evidence import look_over
 from thonecls.workflow.mapping import OnWindow, Skip, Windows, score_here
 from thonecls.workflow.reporting import TruthFile, read_tested
@@ -130,7 +131,10 @@ def _facts(
     }
     kept = ("method", "seed", "seeds", "holdout", "label", "estimate_prior")
     chosen = {name: getattr(options, name) for name in kept if getattr(options, name) is not None}
-    return {"cube": str(scene), "labels": str(labels), **given, **chosen}
+    # Older runs do not name these, and they matter only where they are not as usual.
+    more = {"floats": options.floats, "minimum_area": options.minimum_area}
+    shown = {name: value for name, value in more.items() if value}
+    return {"cube": str(scene), "labels": str(labels), **given, **chosen, **shown}
 
 
 def _prepare(

@@ -1,0 +1,97 @@
+"""What `thonecls train` is told beside settings, and commands in words for people to repeat."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from thonecls.config import FAST, TrainConfig
+from thonecls.errors import ConfigError
+from thonecls.inputs import LabelOptions, SceneOptions
+from thonecls.methods import METHODS, deep
+from thonecls.workflow.runs import check_threshold
+
+
+def check_seed(seed: int) -> None:
+    """Refuse what is no seed."""
+    if not 0 <= seed < 2**62:
+        raise ConfigError(f"'seed' must be from 0 to 2^62 - 1. Got {seed} instead")
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """What training is to do besides its settings.
+
+    seeds: how many models, with seeds from `seed` on; holdout: share of the labels kept back to
+    judge the map by; threshold: a probability, or "auto"; label: what the class is called.
+    """
+
+    method: str = "t-honecls"
+    estimate_prior: str | None = None
+    seed: int = 0
+    seeds: int = 1
+    holdout: float = 0.0
+    threshold: float | str = 0.5
+    label: str = "class"
+    floats: bool = False
+    minimum_area: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_threshold(self.threshold)
+        if self.method not in METHODS:
+            raise ConfigError(f"there is no method {self.method!r}: see `thonecls methods`")
+        if self.seeds < 1:
+            raise ConfigError(f"'seeds' must be 1 or more. Got {self.seeds} instead")
+        check_seed(self.seed)
+        if self.holdout and not 0 < self.holdout < 1:
+            raise ConfigError(f"'holdout' must be from 0 to below 1. Got {self.holdout:g} instead")
+        if self.threshold == "auto" and not self.holdout:
+            raise ConfigError("--threshold auto needs labels to judge by: say --holdout 0.2")
+        if self.estimate_prior is not None and not METHODS[self.method].needs_prior:
+            raise ConfigError(f"{self.method} needs no class prior: leave out --estimate-prior")
+
+
+USUAL: dict[str, Any] = {
+    **asdict(SceneOptions()),
+    **asdict(LabelOptions()),
+    **{name: value for name, value in asdict(TrainOptions()).items() if name != "threshold"},
+}
+
+
+def train_command(
+    scene: Path, labels: Path, options: Mapping[str, Any], config: TrainConfig
+) -> str:
+    """How to train as was checked; options: those of scene and labels by name."""
+    words = ["thonecls", "train", str(scene), str(labels), *_flags(options, USUAL)]
+    return shlex.join([*words, *_flags(asdict(config), asdict(FAST)), "--out", "run"])
+
+
+def repeat_command(run: Mapping[str, Any]) -> str:
+    """The command that makes a map again, from what is written of its run."""
+    if "dataset" in run:
+        words = ["thonecls", "demo", "--target", run["target"], "--seed", run["seed"]]
+        return shlex.join([*map(str, words), "--out", run["out"]])
+    words = ["thonecls", "train", run["cube"], run["labels"], "--out", run["out"]]
+    words += _flags({name: run[name] for name in USUAL if name in run}, USUAL)
+    if run["method"] in deep.SETTINGS:
+        words += _flags(run["config"], asdict(deep.settings(run["method"], FAST)))
+    if run["threshold"] != TrainOptions.threshold:
+        words += ["--threshold", "auto" if "threshold_reason" in run else str(run["threshold"])]
+    return shlex.join(words)
+
+
+def _flags(values: Mapping[str, Any], usual: Mapping[str, Any]) -> list[str]:
+    """Words for the values that are not the usual ones.
+
+    >>> _flags({"where": "a = 1", "all_touched": True, "seed": 0}, USUAL)
+    ['--where', 'a = 1', '--all-touched']
+    """
+    words = []
+    for name, value in values.items():
+        if value is not None and value != usual.get(name):
+            flag = f"--{name.replace('_', '-')}"
+            words += [flag] if value is True else [flag, str(value)]
+    return words
