@@ -15,10 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from commands import run
 from thonecls.benchmark import STUDIES, Cell, cells_of, read_results, run_cells
+from thonecls.benchmark.comparison import build_table
 from thonecls.benchmark.estimate import estimate
 from thonecls.benchmark.paper import in_ablation, in_tables
 from thonecls.benchmark.plan import cell_of, changed, config_of
@@ -26,6 +29,7 @@ from thonecls.benchmark.results import NAME, Results, append_record, claimed
 from thonecls.benchmark.run import load_map, run_cell
 from thonecls.datasets import DATASETS
 from thonecls.errors import ConfigError
+from thonecls.images import IMAGES
 from thonecls.methods import METHODS
 
 TINY = {"width": 0.125, "epochs": 2, "batches": 2, "unlabeled": 300}
@@ -116,12 +120,12 @@ def test_the_paper_stands_beside_ours() -> None:
 
 def test_a_plan_says_how_long_it_will_take() -> None:
     nothing = Results({}, [])
-    small = estimate(Cell("indian-pines", 2), 145 * 145, 2, nothing)
-    large = estimate(Cell("honghu", 4), 678 * 465, 2, nothing)
+    small = estimate(Cell("indian-pines", 2), 2, nothing)
+    large = estimate(Cell("honghu", 4), 2, nothing)
     assert 600 < small.seconds < 3600
     assert large.seconds > 5 * small.seconds
     assert 1e9 < large.memory < 8e9
-    assert estimate(Cell("indian-pines", 2), 145 * 145, 1, nothing).seconds > 1.5 * small.seconds
+    assert estimate(Cell("indian-pines", 2), 1, nothing).seconds > 1.5 * small.seconds
 
 
 # Records
@@ -391,3 +395,67 @@ def test_impossible_wishes_are_refused(
     assert run("benchmark", *words, "--out", tmp_path / "b") == 2
     assert says in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "b").exists()
+
+
+@pytest.fixture
+def small_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A CIFAR-10 of few and small images, bright where positive."""
+    spec = replace(IMAGES["cifar10"], train=(60,) * 10, test=(20,) * 10, shape=(3, 12, 12))
+    monkeypatch.setitem(IMAGES, "cifar10", spec)
+    rng = np.random.default_rng(0)
+    arrays: dict[str, NDArray[np.uint8]] = {}
+    for part, each in (("train", 60), ("test", 20)):
+        labels = np.repeat(np.arange(10, dtype=np.uint8), each)
+        level = np.where(np.isin(labels, (0, 1, 8, 9)), 150, 90)[:, None, None, None]
+        noise = rng.integers(0, 60, (len(labels), 3, 12, 12))
+        arrays |= {f"x_{part}": (level + noise).astype(np.uint8), f"y_{part}": labels}
+    folder = tmp_path / "images"
+    folder.mkdir()
+    np.savez_compressed(folder / "cifar10.npz", **arrays)  # type: ignore[arg-type]
+    return folder
+
+
+def test_images_run_as_cells(small_images: Path, tmp_path: Path) -> None:
+    """A network, a method of two phases and the trees; a record each, with curves."""
+    small = {"epochs": 2, "batches": 2, "unlabeled": 400, "rate": 1e-3}
+    settings = tuple(sorted(small.items()))
+    cells = [
+        Cell("cifar10", 0, name, positives=40, prior=prior, settings=settings)  # type: ignore[arg-type]
+        for name, prior in (("taylor", None), ("dist-pu", "true"), ("puet", 0.4))
+    ]
+    run_cells(cells, tmp_path / "out", root=small_images)
+    results = read_results(tmp_path / "out")
+    for cell in cells:
+        record = results.find(cell)
+        assert record is not None, results.records[cell.id].facts.get("error")
+        assert record.facts["scores"]["pixels"] == 200
+        epochs = {"taylor": 2, "dist-pu": 4, "puet": 0}[cell.method]
+        curves = record.facts.get("curves", {"loss": [], "accuracy": []})
+        assert len(curves["loss"]) == len(curves["accuracy"]) == epochs
+    found = results.find(cells[2])
+    assert found is not None
+    assert found.facts["scores"]["accuracy"] > 90
+    table = build_table("table-rgb", STUDIES["table-rgb"], results, seeds=[0])
+    row = table.rows[0]
+    assert row.name == "CIFAR-10"
+    paper = row.entries["Taylor"].paper
+    assert paper is not None
+    assert paper.mean == 86.76
+    assert row.entries["P3MIX-E"].paper == row.entries["P3MIX-C"].paper
+    assert row.entries["vPU"].paper is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"method": "oc", "prior": 0.4}, "there is no method 'oc' for cifar10"),
+        ({"target": 3}, "on images 'target' is 0"),
+        ({"preset": "fast"}, "on images 'preset' is paper"),
+        ({"protocol": "spatial"}, "on images 'protocol' is paper or resampled"),
+        ({"method": "nnpu", "prior": "km2"}, "on images 'prior' is a number or 'true'"),
+        ({"method": "nnpu"}, "needs the class prior"),
+    ],
+)
+def test_impossible_cells_on_images_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Cell(**{"dataset": "cifar10", "target": 0, "method": "taylor", **change})

@@ -9,11 +9,18 @@ from math import isfinite
 from typing import Any
 
 from thonecls.benchmark.paper import PAPER_PRIORS, Figure, in_ablation, in_tables
-from thonecls.benchmark.plan import Cell, PriorName, config_of
+from thonecls.benchmark.places import (
+    Place,
+    class_name,
+    full_title,
+    is_images,
+    place_name,
+    short_title,
+)
+from thonecls.benchmark.plan import Cell, PriorName, config_of, methods_for
 from thonecls.benchmark.results import Record, Results
-from thonecls.benchmark.studies import Place, Study, cells_of
-from thonecls.datasets import DATASETS
-from thonecls.methods import METHODS
+from thonecls.benchmark.studies import Study, cells_of
+from thonecls.images import image_spec
 
 METRIC_NAMES = {"f1": "F1", "auc": "AUC"}  # the others are called as in `Scores`
 FEW = 3  # places or columns up to which a table has one line for each label
@@ -125,24 +132,9 @@ def runs_of(
     return runs
 
 
-def place_name(place: Place) -> str:
-    """A class as tables name it, such as "Indian Pines 2, Corn-notill"."""
-    dataset, target = place
-    return f"{_short_title(dataset)} {target}, {_class_name(place)}"
-
-
 def metric_name(metric: str) -> str:
     """A metric as tables and axes name it."""
     return METRIC_NAMES.get(metric, metric)
-
-
-def _short_title(dataset: str) -> str:
-    return DATASETS[dataset].title.partition(",")[0]
-
-
-def _class_name(place: Place) -> str:
-    dataset, target = place
-    return DATASETS[dataset].classes[target]
 
 
 def _targets(study: Study) -> dict[str, list[int]]:
@@ -162,7 +154,7 @@ def _scores(runs: Mapping[int, Record], metric: str) -> dict[int, float]:
 def _row(name: str, study: Study, runs: Runs, place: Place, metric: str) -> Row:
     entries = {
         label: Entry(
-            _paper(name, study.cell(place, label), _class_name(place), label, metric),
+            _paper(name, study.cell(place, label), class_name(place), label, metric),
             tuple(_scores(runs[place, label], metric).values()),
         )
         for label in study.columns
@@ -188,7 +180,7 @@ def _macro(name: str, study: Study, runs: Runs, dataset: str, metric: str) -> Ro
         cell = study.cell((dataset, targets[0]), label)
         paper = _paper(name, cell, "macro", label, metric, of_class=False) if whole else None
         entries[label] = Entry(paper, ours)
-    return Row(f"{_short_title(dataset)}, mean of {len(targets)} classes", metric, entries)
+    return Row(f"{short_title(dataset)}, mean of {len(targets)} classes", metric, entries)
 
 
 def _paper(
@@ -198,7 +190,7 @@ def _paper(
 
     Those tell nothing of a cell that is run by other settings, labels or priors than theirs.
     """
-    target = cell.target if of_class else None
+    target = cell.target if of_class and not is_images(cell.dataset) else None
     own = in_ablation(study, cell.dataset, class_name, label) if metric == "f1" else None
     if own is not None or not _as_in_main_tables(cell):
         return own
@@ -206,8 +198,13 @@ def _paper(
 
 
 def _as_in_main_tables(cell: Cell) -> bool:
-    prior: PriorName | None = "paper" if METHODS[cell.method].needs_prior else None
+    images = is_images(cell.dataset)
+    prior: PriorName | None = "true" if images else "paper"
+    if not methods_for(cell.dataset)[cell.method].needs_prior:
+        prior = None
     plain = Cell(cell.dataset, cell.target, cell.method, prior=prior)
+    if images:
+        plain = replace(plain, positives=image_spec(cell.dataset).labelled)
     return replace(cell, settings=()) == plain and config_of(cell) == config_of(plain)
 
 
@@ -228,7 +225,7 @@ def _note(study: Study, results: Results, cells: list[Cell], change: dict[str, A
         _listed("preset", (record.cell.preset for record in records)),
         _listed("protocol", (record.cell.protocol for record in records)),
         f"changed in all cells: {', '.join(other)}" if other else "",
-        *dict.fromkeys(DATASETS[dataset].title for dataset, _ in study.places),
+        *dict.fromkeys(full_title(dataset) for dataset, _ in study.places),
         *_distinct(_machine(record.facts.get("machine", {})) for record in records),
         *_distinct(
             ", ".join(f"{k} {v}" for k, v in record.facts.get("versions", {}).items())

@@ -4,26 +4,47 @@ from __future__ import annotations
 
 import statistics
 
-from thonecls.benchmark.plan import Cell, config_of
+from thonecls.benchmark.places import is_images, pixels_of
+from thonecls.benchmark.plan import Cell, config_of, methods_for
 from thonecls.benchmark.results import Record, Results
 from thonecls.config import TrainConfig
 from thonecls.costs import STARTED, TRAINING, Cost, training_cost, work_of_epoch
-from thonecls.methods import METHODS
+from thonecls.images import image_spec
 
 SPECTRAL = 60.0  # seconds that a method without a network takes at most, roughly
+TREES = 30e-6  # seconds of one core for a value of an image in the trees
+# Of a step on images (benchmarks/images.py): seconds of one core for a value of an image, and
+# bytes for each; and how many images a step sees, all passes together.
+IMAGE_VALUE, IMAGE_BYTES, IMAGES_SEEN = 1e-6, 500.0, 1000.0
+# Passes over a step's images and phases, where a method has more than one of either.
+PASSES = {"vpu": 1.5, "t-honecls": 1.3, "dist-pu": 0.75, "p3mix-e": 1.7, "p3mix-c": 1.4}
 
 
-def estimate(cell: Cell, pixels: int, threads: int, results: Results) -> Cost:
-    """What a cell on a scene of so many pixels will need, by what earlier ones have needed."""
-    if not METHODS[cell.method].network:
+def estimate(cell: Cell, threads: int, results: Results) -> Cost:
+    """What a cell will need, by what earlier ones have needed."""
+    if is_images(cell.dataset):
+        return _of_images(cell, threads)
+    pixels = pixels_of(cell.dataset)
+    if not methods_for(cell.dataset)[cell.method].network:
         return Cost(SPECTRAL, STARTED + 12.0 * pixels * 200)
     rates = [rate for r in results.records.values() if (rate := _rate(r)) is not None]
     rate = statistics.median(rates) if rates else TRAINING
     return training_cost(config_of(cell, prior=0.5), pixels, threads, rate)
 
 
+def _of_images(cell: Cell, threads: int) -> Cost:
+    spec, config = image_spec(cell.dataset), config_of(cell, prior=0.5)
+    values = spec.shape[0] * spec.shape[1] * spec.shape[2]
+    if not methods_for(cell.dataset)[cell.method].network:
+        held = spec.drawn * values
+        return Cost(TREES * held / threads, STARTED + 10.0 * held)
+    steps = config.epochs * config.batches * PASSES.get(cell.method, 1.0)
+    seconds = steps * IMAGES_SEEN * values * IMAGE_VALUE / threads
+    return Cost(seconds, STARTED + IMAGES_SEEN * values * IMAGE_BYTES)
+
+
 def _rate(record: Record) -> float | None:
-    """Seconds of one core for a pixel in a step, from a cell that is done."""
+    """Seconds of one core for a pixel in a step, from a cell on a scene that is done."""
     facts = record.facts
     epochs = len(facts.get("curves", {}).get("loss", ()))
     if not (record.done and epochs and facts.get("pixels")):

@@ -10,11 +10,12 @@ from typing import Any, Literal, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from thonecls.benchmark.comparison import metric_name, place_name, runs_of
+from thonecls.benchmark.comparison import metric_name, runs_of
 from thonecls.benchmark.maps import draw_study_maps
+from thonecls.benchmark.places import Place, place_name
 from thonecls.benchmark.results import Results
 from thonecls.benchmark.scenes import draw_data
-from thonecls.benchmark.studies import Place, Study
+from thonecls.benchmark.studies import Study
 from thonecls.report import CLASS, FALSE, HIT, save_figure
 
 __all__ = ["draw_data", "draw_study_curves", "draw_study_maps"]
@@ -24,7 +25,12 @@ __all__ = ["draw_data", "draw_study_curves", "draw_study_maps"]
 COLOURS = (CLASS, FALSE, HIT, "#000000", "#cc79a7", "#e69f00", "#56b4e9")
 DASHES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "x", "P", "*", "<")
-AXES = {"f1": "F1, percent", "positive": "positive loss", "loss": "total loss"}
+AXES = {
+    "f1": "F1, percent",
+    "positive": "positive loss",
+    "loss": "total loss",
+    "accuracy": "accuracy, percent",
+}
 MANY = 5  # labels that one panel, and a legend inside it, can take
 ACROSS = 3  # places side by side that need only one panel each
 

@@ -13,12 +13,13 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from thonecls.benchmark.comparison import place_name, runs_of
+from thonecls.benchmark.comparison import runs_of
+from thonecls.benchmark.places import Place, place_name
 from thonecls.benchmark.plan import Cell, config_of
 from thonecls.benchmark.results import Record, Results
 from thonecls.benchmark.run import load_map, split_of
 from thonecls.benchmark.scenes import show_scene
-from thonecls.benchmark.studies import Place, Study
+from thonecls.benchmark.studies import Study
 from thonecls.datasets import Dataset, load_dataset
 from thonecls.errors import FileError
 from thonecls.report import CLASS, FALSE, HIT, MISSED, NODATA, QUIET, save_figure

@@ -32,6 +32,11 @@ PAPER_PRIORS: dict[str, dict[int, float]] = {
 PAPER_NAMES = {"variational": "vpu", "pan-as-run": "pan"}
 
 
+# Datasets of images, as the file of its figures calls them. Which of P3MIX's two forms it ran the
+# paper does not say.
+PAPER_IMAGES = {"cifar10": "cifar-10", "stl10": "stl-10"}
+
+
 class Figure(NamedTuple):
     """A figure of the paper: mean of 5 runs in percent, and their spread where it is given."""
 
@@ -41,6 +46,9 @@ class Figure(NamedTuple):
 
 def in_tables(dataset: str, target: int | None, method: str, metric: str) -> Figure | None:
     """What the paper's main tables report of a method, if they do; target None: the macro mean."""
+    if dataset in PAPER_IMAGES:
+        name = "p3mix" if method.startswith("p3mix-") else method
+        return _results().get((PAPER_IMAGES[dataset], None, name, metric))
     if method in PAPER_NAMES.values():
         return None  # what the paper calls so is another method of ours
     return _results().get((dataset, target, PAPER_NAMES.get(method, method), metric))

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from thonecls.benchmark.paper import PAPER_SETTINGS, Setting
+from thonecls.benchmark.places import ALL, is_images
 from thonecls.config import PRESETS, TrainConfig
 from thonecls.errors import ConfigError
-from thonecls.methods import METHODS, deep
+from thonecls.images import image_spec
+from thonecls.images.training import item_settings
+from thonecls.methods import METHODS, Method, deep
+from thonecls.methods.images import IMAGE_METHODS, ImageMethod
 from thonecls.splits import PROTOCOLS
 
 Preset = Literal["paper", "fast"]
@@ -37,8 +42,12 @@ class Cell:
     settings: tuple[tuple[str, Setting], ...] = ()
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise ConfigError(f"there is no method {self.method!r}: `thonecls methods` lists them")
+        known_methods = methods_for(self.dataset)
+        if self.method not in known_methods:
+            raise ConfigError(
+                f"there is no method {self.method!r} for {self.dataset}: `thonecls methods` lists "
+                "them"
+            )
         if self.preset not in PRESETS:
             raise ConfigError(f"'preset' is {' or '.join(PRESETS)}. Got {self.preset!r} instead")
         if self.protocol not in PROTOCOLS:
@@ -48,7 +57,9 @@ class Cell:
         if isinstance(self.prior, str) and self.prior not in get_args(PriorName):
             known = ", ".join(get_args(PriorName))
             raise ConfigError(f"'prior' is a number or one of {known}. Got {self.prior!r} instead")
-        if METHODS[self.method].needs_prior and self.prior is None:
+        if is_images(self.dataset):
+            self._check_images()
+        if known_methods[self.method].needs_prior and self.prior is None:
             raise ConfigError(
                 f"{self.method} needs the class prior: say prior='paper', 'true', an estimator or "
                 "a number"
@@ -56,6 +67,23 @@ class Cell:
         unknown = {name for name, _ in self.settings} - {f.name for f in fields(TrainConfig)}
         if unknown:
             raise ConfigError(f"there is no setting {unknown.pop()!r}")
+
+    def _check_images(self) -> None:
+        """Refuse what only scenes have."""
+        for name, known in (
+            ("target", (ALL,)),
+            ("preset", ("paper",)),
+            ("protocol", ("paper", "resampled")),
+        ):
+            if getattr(self, name) not in known:
+                raise ConfigError(
+                    f"on images '{name}' is {' or '.join(map(str, known))}. "
+                    f"Got {getattr(self, name)!r} instead"
+                )
+        if isinstance(self.prior, str) and self.prior != "true":
+            raise ConfigError(
+                f"on images 'prior' is a number or 'true'. Got {self.prior!r} instead"
+            )
 
     @property
     def id(self) -> str:
@@ -83,6 +111,11 @@ class Cell:
         return " ".join([*words, *changes, f"seed {self.seed}"])
 
 
+def methods_for(dataset: str) -> Mapping[str, Method | ImageMethod]:
+    """The methods that can be run on a dataset."""
+    return IMAGE_METHODS if is_images(dataset) else METHODS
+
+
 def cell_of(content: dict[str, Any]) -> Cell:
     """A cell from what `Cell.as_dict` gave."""
     settings = tuple(sorted(content.get("settings", {}).items()))
@@ -91,6 +124,10 @@ def cell_of(content: dict[str, Any]) -> Cell:
 
 def config_of(cell: Cell, prior: float | None = None) -> TrainConfig:
     """The settings of a cell's training; of a method without a network, those that labels need."""
+    if is_images(cell.dataset):
+        name = cell.method if IMAGE_METHODS[cell.method].network else "nnpu"
+        order = image_spec(cell.dataset).order
+        return item_settings(name, **{"order": order, **dict(cell.settings), "prior": prior})
     base = PRESETS[cell.preset]
     if cell.preset == "paper":
         own = {

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from thonecls.benchmark.machine import forget_peak, machine_facts, peak_memory, versions
 from thonecls.benchmark.paper import PAPER_PRIORS
+from thonecls.benchmark.photographs import measure_images
+from thonecls.benchmark.places import is_images
 from thonecls.benchmark.plan import Cell, config_of
 from thonecls.benchmark.results import Ledger, append_record, claimed
 from thonecls.cluster import run_all, workers
@@ -28,6 +30,7 @@ from thonecls.config import TrainConfig
 from thonecls.datasets import Dataset, load_dataset
 from thonecls.errors import ConfigError, FileError, TrainingError
 from thonecls.files import write_atomically, writing_array
+from thonecls.images import load_images
 from thonecls.loop import Progress
 from thonecls.methods import METHODS, deep, resolve_prior
 from thonecls.metrics import evaluate, evaluate_pu, find_degenerate
@@ -106,7 +109,11 @@ def run_cell(cell: Cell, root: Path, folder: Path, threads: int) -> dict[str, An
     torch.set_num_threads(threads)
     facts: dict[str, Any] = {"cell": cell.as_dict()}
     try:
-        facts |= _measure(cell, load_dataset(cell.dataset, root), folder)
+        if is_images(cell.dataset):
+            kept = _kept(folder, cell)
+            facts |= measure_images(cell, load_images(cell.dataset, root), *kept)
+        else:
+            facts |= _measure(cell, load_dataset(cell.dataset, root), folder)
     except Exception as error:  # whatever it is belongs in the record, and the rest goes on
         facts |= {"error": f"{type(error).__name__}: {error}"}
     finally:

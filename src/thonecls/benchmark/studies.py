@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from thonecls.benchmark.places import ALL, Place
 from thonecls.benchmark.plan import Cell, changed
 from thonecls.errors import ConfigError
-
-Place = tuple[str, int]  # a dataset's name and the number of one of its classes
 
 
 @dataclass(frozen=True)
@@ -68,6 +67,24 @@ TEACHERS: dict[str, dict[str, Any]] = {
     "taylor+ema": {"method": "taylor", "ema": True},
     "taylor+ema+l2": {"consistency": "l2"},
     "taylor+ema+kl": {},
+}
+_TRUE: dict[str, Any] = {"prior": "true"}
+RGB: dict[str, dict[str, Any]] = {
+    label: {"positives": 900, **change}
+    for label, change in {
+        "nnPU": {"method": "nnpu", **_TRUE},
+        "PUET": {"method": "puet", **_TRUE},
+        "Dist-PU": {"method": "dist-pu", **_TRUE},
+        "P3MIX-E": {"method": "p3mix-e"},
+        "P3MIX-C": {"method": "p3mix-c"},
+        "variational": {"method": "variational"},
+        "Taylor": {"method": "taylor"},
+        # What the paper leaves out.
+        "Taylor, with a teacher": {"method": "t-honecls"},
+        "vPU": {"method": "vpu"},
+        "uPU": {"method": "upu", **_TRUE},
+        "supervised": {"method": "bce"},
+    }.items()
 }
 VARIATIONAL = {"loss": "variational"}  # in the whole of T-HOneCls
 
@@ -130,6 +147,13 @@ STUDIES: dict[str, Study] = {
             for positives in (40, 100, 400, 4000)
         },
         curves=("positive", "loss", "f1"),
+    ),
+    "table-rgb": Study(
+        "Accuracy on images",
+        (("cifar10", ALL), ("stl10", ALL)),
+        RGB,
+        metrics=("accuracy",),
+        curves=("loss", "accuracy"),
     ),
     "maps": Study("Distribution maps", (*HONGHU, *HANCHUAN, *LONGKOU), METHODS, maps=True),
 }

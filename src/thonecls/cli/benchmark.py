@@ -14,7 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from thonecls.benchmark import STUDIES, Cell, Study, cells_of, find_study, read_results, run_cells
+from thonecls.benchmark.comparison import metric_name
 from thonecls.benchmark.estimate import estimate
+from thonecls.benchmark.places import is_images, is_present, known_places, where_from
 from thonecls.benchmark.rendering import write_study
 from thonecls.benchmark.results import Results
 from thonecls.benchmark.run import threads_for
@@ -28,7 +30,6 @@ from thonecls.cli.app import (
     given_settings,
 )
 from thonecls.costs import in_words
-from thonecls.datasets import DATASETS, is_present
 from thonecls.datasets import data_root as resolve_root
 from thonecls.errors import ConfigError
 
@@ -149,7 +150,7 @@ def _narrow(
 ) -> Study:
     """The study on other classes, or with some of its columns."""
     if dataset is not None:
-        if dataset not in DATASETS:
+        if dataset not in known_places():
             raise ConfigError(f"there is no dataset {dataset!r}: `thonecls datasets` lists them")
         known = [target for name, target in study.places if name == dataset]
         if not (targets or known):
@@ -175,7 +176,7 @@ def _present(study: Study, root: Path) -> Study:
     for name in missing:
         errors.print(
             f"[yellow]left out:[/yellow] {name} is not in {escape(str(root))}. "
-            f"{escape(DATASETS[name].where)}",
+            f"{escape(where_from(name))}",
             soft_wrap=True,
         )
     kept = tuple(place for place in study.places if place[0] not in missing)
@@ -198,8 +199,7 @@ def _show_plan(
     """The cells with an estimate of time and memory."""
     estimates = {}
     for cell in waiting:
-        rows, columns = DATASETS[cell.dataset].shape
-        estimates[cell] = estimate(cell, rows * columns, threads, results)
+        estimates[cell] = estimate(cell, threads, results)
     total = sum(e.seconds for e in estimates.values()) / jobs
     if as_json:
         plan = [
@@ -235,7 +235,12 @@ def _run(cells: list[Cell], out: Path, *, quiet: bool, **options: Any) -> None:
             bar.update(task, description=escape(str(cell)))
 
         def on_record(cell: Cell, facts: dict[str, Any]) -> None:
-            ended = f"F1 {facts['scores']['f1']:.2f}" if "scores" in facts else facts["error"]
+            name = "accuracy" if is_images(cell.dataset) else "f1"
+            ended = (
+                f"{metric_name(name)} {facts['scores'][name]:.2f}"
+                if "scores" in facts
+                else facts["error"]
+            )
             bar.console.print(f"{escape(str(cell))}: {escape(ended)}", soft_wrap=True)
             bar.advance(task)
 

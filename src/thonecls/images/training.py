@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -19,6 +19,7 @@ from thonecls.loop import Progress, Recipe, check_prior, run
 from thonecls.losses import LOSSES, variational
 from thonecls.model import resolve_device
 
+T = TypeVar("T")
 OnEpoch = Callable[[Progress[ItemModel]], None]
 OnStep = Callable[[Progress[ItemModel]], bool | None]
 HELD_OUT = 0.1  # share of both kinds of items by which vPU selects its epoch
@@ -115,32 +116,54 @@ def fit_items(
         kept, held = zip(*(_part(rows, generator) for rows in (positive, unlabeled)), strict=True)
         return _select(ground(*kept), held, config, generator, vpu(mix), on_epoch, on_step)
     items = ground(positive, unlabeled)
-
-    def phase(
-        config: TrainConfig, recipe: Recipe[ItemBatch], name: str, start: StagedNet | None
-    ) -> ItemModel:
-        return run(
+    phases = [(config, training.recipe)]
+    if method == "dist-pu":
+        second = replace(
+            config,
+            rate=config.rate * SECOND_RATE,
+            weight_decay=config.weight_decay * SECOND_DECAY,
+        )
+        phases.append((second, DistPU().second))
+    models: list[ItemModel] = []
+    for number, (settings, recipe) in enumerate(phases):
+        # Progress is told of all phases together.
+        span = number * config.epochs, len(phases) * config.epochs
+        model = run(
             items,
-            config=config,
+            config=settings,
             generator=generator,
             recipe=recipe,
-            start=start,
-            on_epoch=on_epoch,
-            on_step=on_step,
-            checkpoint=checkpoint and checkpoint.with_name(checkpoint.name + name),
+            start=models[-1].net if models else None,
+            on_epoch=_moved(on_epoch, *span),
+            on_step=_moved(on_step, *span),
+            checkpoint=checkpoint and checkpoint.with_name(f"{checkpoint.name}{number or ''}"),
             checkpoint_every=checkpoint_every,
             resume=resume,
         )
+        models.append(model)
+        if not model.training["finished"]:
+            break
+    return _joined(models)
 
-    model = phase(config, training.recipe, "", None)
-    if method != "dist-pu" or not model.training["finished"]:
-        return model
-    second = replace(
-        config,
-        rate=config.rate * SECOND_RATE,
-        weight_decay=config.weight_decay * SECOND_DECAY,
-    )
-    return phase(second, DistPU().second, ".second", model.net)
+
+def _moved(
+    told: Callable[[Progress[ItemModel]], T] | None, before: int, epochs: int
+) -> Callable[[Progress[ItemModel]], T] | None:
+    """Tell of progress as after so many epochs, of so many in all."""
+    if told is None:
+        return None
+    return lambda progress: told(replace(progress, epoch=before + progress.epoch, epochs=epochs))
+
+
+def _joined(models: list[ItemModel]) -> ItemModel:
+    """The last of all phases, with the history of them all."""
+    trainings = [model.training for model in models]
+    history = {
+        name: [value for training in trainings for value in training["history"][name]]
+        for name in trainings[0]["history"]
+    }
+    seconds = round(sum(training["seconds"] for training in trainings), 3)
+    return replace(models[-1], training={**trainings[-1], "history": history, "seconds": seconds})
 
 
 def _select(

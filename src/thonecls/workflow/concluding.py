@@ -111,6 +111,7 @@ def conclude(
         minimum_area=options.minimum_area,
         threshold=made["threshold"],
         positives=task.positives,
+        learnt_from=summary["positives"],
     )
     write_json(out / RUN, summary)
     scores = write_report(out, truth)

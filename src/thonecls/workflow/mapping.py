@@ -236,11 +236,15 @@ def finish(
     threshold: float,
     minimum_area: float = 0.0,
     positives: BoolArray | None = None,
+    learnt_from: int | None = None,
 ) -> None:
-    """Polygons and a picture of a map that stands in the folder."""
+    """Polygons and a picture of a map that stands in the folder.
+
+    positives: (H, W) labels to be marked; learnt_from: how many of them were of use.
+    """
     title = scene.path.name
-    if positives is not None:
-        title += f", from {int(positives.sum())} positive labels"
+    if learnt_from is not None:
+        title += f", from {learnt_from} positive labels"
     if isinstance(scene.source, RasterSource):
         write_polygons(out / MAP, out / PROBABILITY, out / POLYGONS, minimum_area=minimum_area)
         write_quicklook(out / OVERVIEW, scene.source, out / MAP, title=title, label=label)
