@@ -20,6 +20,7 @@ from thonecls.benchmark.paper import in_tables
 from thonecls.benchmark.plan import changed
 from thonecls.files import write_atomically
 from thonecls.methods.catalogue import as_markdown
+from thonecls.methods.images import as_markdown as image_methods
 from thonecls.report import CLASS, FALSE, save_figure
 
 RUNS = Path("runs/benchmark")
@@ -141,6 +142,11 @@ if __name__ == "__main__":
         if (BENCHMARKS / f"{benchmark}.json").exists():
             insert(speed, benchmark, bench_table(benchmark))
     insert(Path("docs/methods.md"), "methods", as_markdown())
+    page = Path("docs/images.md")
+    insert(page, "image-methods", image_methods())
+    for benchmark in ("images", "trees"):
+        if (BENCHMARKS / f"{benchmark}.json").exists():
+            insert(page, benchmark, bench_table(benchmark))
     if seeds_of(recorded, Cell("indian-pines", 2), {}):
         insert(Path("README.md"), "training", table(recorded))
         insert(speed, "windows", windows_table(recorded))

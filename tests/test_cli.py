@@ -15,6 +15,7 @@ import pytest
 
 from commands import run
 from thonecls.datasets import Dataset
+from thonecls.methods.images import IMAGE_METHODS
 from thonecls.model import Model
 
 QUICK = ["--epochs", "1", "--batches", "2", "--unlabeled", "50", "--width", "0.25"]
@@ -432,3 +433,22 @@ def test_a_map_that_says_nothing_is_named(files: Path, capsys: pytest.CaptureFix
     settings = ["--method", "nnpu", "--prior", "0.001", "--epochs", "20", "--rate", "0.02"]
     assert train(files, *settings, "--json") == 0
     assert "are not mapped" in json.loads(capsys.readouterr().out)["warning"]
+
+
+def test_images_are_listed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run("datasets", "--data-root", tmp_path) == 0
+    assert "cifar10" in capsys.readouterr().out
+    assert run("datasets", "stl10", "--data-root", tmp_path) == 0
+    shown = capsys.readouterr().out
+    assert "not in" in shown
+    assert "cat  (positive)" in shown
+    assert run("datasets", "--data-root", tmp_path, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["stl10"]["images"] == 113_000
+    assert run("datasets", "cifar10", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["cifar10"]["shape"] == [3, 32, 32]
+    assert run("datasets", "cifar10", "--download") == 2
+    assert "cannot be fetched" in capsys.readouterr().err
+    assert run("methods", "--images", "--json") == 0
+    assert set(json.loads(capsys.readouterr().out)) == set(IMAGE_METHODS)
+    assert run("methods", "--images") == 0
+    assert "p3mix-c" in capsys.readouterr().out

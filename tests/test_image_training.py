@@ -25,7 +25,7 @@ from thonecls.images.recipes import P3MIX, PLAIN, DistPU, P3Mix, adam, entropy, 
 from thonecls.images.training import TRAININGS, fit_items, item_settings
 from thonecls.loop import Progress
 from thonecls.losses import dist_pu, variational
-from thonecls.methods.images import IMAGE_METHODS
+from thonecls.methods.images import IMAGE_METHODS, as_markdown
 from thonecls.splits import Labels
 
 CPU = torch.device("cpu")
@@ -72,6 +72,11 @@ def test_every_method_learns_easy_images(images: Images, labels: Labels, name: s
     assert np.isfinite(scores).all()
     floor = {"bce": 0.5, "variational": 0.5, "vpu": 0.6}.get(name, 0.9)
     assert accuracy(images, scores) >= floor
+
+
+def test_the_docs_list_the_catalogue() -> None:
+    page = Path(__file__).parents[1] / "docs" / "images.md"
+    assert as_markdown() in page.read_text(), "run benchmarks/render.py"
 
 
 @pytest.mark.parametrize("name", sorted(n for n, m in IMAGE_METHODS.items() if m.needs_prior))

@@ -2,12 +2,14 @@
 
 from importlib.metadata import version
 
+from thonecls.classifier import PUClassifier
 from thonecls.config import FAST, PAPER, TrainConfig
 from thonecls.estimator import THOneCls
 from thonecls.metrics import Scores, evaluate
 from thonecls.model import Model
 from thonecls.scene import Scene, as_scene
 from thonecls.train import fit
+from thonecls.trees import PUExtraTreesClassifier
 
 __version__ = version("thonecls")
 
@@ -15,6 +17,8 @@ __all__ = [
     "FAST",
     "PAPER",
     "Model",
+    "PUClassifier",
+    "PUExtraTreesClassifier",
     "Scene",
     "Scores",
     "THOneCls",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json as jsonlib
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 from rich.console import Console
@@ -15,19 +17,29 @@ from thonecls.datasets import DATASETS, download, is_present
 from thonecls.datasets import data_root as resolve_root
 from thonecls.datasets.catalogue import get_spec
 from thonecls.errors import ConfigError
-from thonecls.methods import METHODS
+from thonecls.images import IMAGES
+from thonecls.images import is_present as images_present
+from thonecls.methods import METHODS, Method
+from thonecls.methods.images import IMAGE_METHODS, ImageMethod
 
 
 @app.command
-def methods(*, json: Json = False) -> int:
-    """List every method that `train --method` takes.
+def methods(
+    *,
+    images: Annotated[
+        bool, Parameter(help="List those that work on images instead.", negative=())
+    ] = False,
+    json: Json = False,
+) -> int:
+    """List every method that `train --method` takes, or those of the study on images.
 
     Example: thonecls methods
     """
+    catalogue: Mapping[str, Method | ImageMethod] = IMAGE_METHODS if images else METHODS
     if json:
         cards = {
             name: {f.name: getattr(m, f.name) for f in fields(m) if f.name != "score"}
-            for name, m in METHODS.items()
+            for name, m in catalogue.items()
         }
         print(jsonlib.dumps(cards))
         return 0
@@ -35,9 +47,10 @@ def methods(*, json: Json = False) -> int:
     table.add_column("method", no_wrap=True)
     for column in ("minimises", "needs prior", "works on", "paper"):
         table.add_column(column)
-    for name, m in METHODS.items():
+    for name, m in catalogue.items():
         prior = "yes" if m.needs_prior else ""
-        table.add_row(name, m.minimises, prior, "scene" if m.network else "spectra", m.paper)
+        on = ("images", "pixels")[not m.network] if images else ("spectra", "scene")[m.network]
+        table.add_row(name, m.minimises, prior, on, m.paper)
     Console().print(table)
     return 0
 
@@ -52,11 +65,13 @@ def datasets(
     data_root: DataRoot = None,
     json: Json = False,
 ) -> int:
-    """List the datasets with ground truth, and which of them are on this machine.
+    """List the datasets with ground truth, scenes and images, and which are on this machine.
 
     Example: thonecls datasets pavia-university --download
     """
     root = resolve_root(data_root)
+    if name in IMAGES:
+        return _show_images(name, root, fetch, json)
     specs = list(DATASETS.values()) if name is None else [get_spec(name)]
     if fetch:
         if name is None:
@@ -68,16 +83,49 @@ def datasets(
             | {"here": is_present(s.name, root)}
             for s in specs
         }
-        print(jsonlib.dumps(facts))
+        of_images = {} if name else {n: _image_facts(n, root) for n in IMAGES}
+        print(jsonlib.dumps(facts | of_images))
         return 0
     console = Console()
-    table = Table("dataset", "scene", "rows × columns × bands", "here", box=None, pad_edge=False)
+    table = Table("dataset", "title", "size", "here", box=None, pad_edge=False)
     for s in specs:
         size = f"{s.shape[0]} × {s.shape[1]} × {s.bands}"
         table.add_row(s.name, s.title, size, "yes" if is_present(s.name, root) else "")
+    for other in () if name else IMAGES:
+        facts = _image_facts(other, root)
+        size = f"{facts['images']:,} of {' × '.join(map(str, facts['shape']))}"
+        table.add_row(other, IMAGES[other].title, size, "yes" if facts["here"] else "")
     console.print(table)
     if name is not None:
         console.print(f"files: {specs[0].where}", soft_wrap=True, highlight=False)
         for number, title in specs[0].classes.items():
             console.print(f"{number:3d} {title}", highlight=False)
     return 0
+
+
+def _show_images(name: str, root: Path, fetch: bool, as_json: bool) -> int:
+    """One dataset of images."""
+    spec, facts = IMAGES[name], _image_facts(name, root)
+    if fetch:
+        raise ConfigError(f"{name} cannot be fetched by this command: {spec.where}")
+    if as_json:
+        print(jsonlib.dumps({name: facts}))
+        return 0
+    console = Console()
+    console.print(f"{spec.title}: {'here' if facts['here'] else f'not in {root}'}", highlight=False)
+    console.print(f"files: {spec.where}", soft_wrap=True, highlight=False)
+    for number, title in enumerate(spec.classes):
+        positive = "  (positive)" if number in spec.positives else ""
+        console.print(f"{number:3d} {title}{positive}", highlight=False)
+    return 0
+
+
+def _image_facts(name: str, root: Path) -> dict[str, Any]:
+    spec = IMAGES[name]
+    return {
+        "images": sum(spec.train) + sum(spec.test) + spec.unlabeled,
+        "shape": spec.shape,
+        "classes": dict(enumerate(spec.classes)),
+        "where": spec.where,
+        "here": images_present(name, root),
+    }
