@@ -19,10 +19,10 @@ from rich.console import Console
 from render import HALF, insert
 from thonecls.benchmark import STUDIES, Cell, Results, Study, cells_of, read_results, run_cells
 from thonecls.benchmark.figures import draw_study_curves
+from thonecls.benchmark.places import is_present, score_of
 from thonecls.benchmark.studies import METHODS, MORE_METHODS
 from thonecls.benchmark.tables import as_markdown, build_table
 from thonecls.datasets import data_root as resolve_root
-from thonecls.datasets import is_present
 from thonecls.methods.catalogue import METHODS as CATALOGUE
 
 RUNS = Path("runs/benchmark")
@@ -51,6 +51,13 @@ class Part:
 def _on(study: str, *places: tuple[str, int], **change: Any) -> Part:
     """A study of the paper on other places, one seed."""
     return Part(replace(STUDIES[study], places=places), change=change, name=study)
+
+
+def _rgb(*labels: str) -> Study:
+    """Some columns of the study on images, on CIFAR-10."""
+    study = STUDIES["table-rgb"]
+    columns = {label: study.columns[label] for label in labels}
+    return replace(study, places=study.places[:1], columns=columns)
 
 
 IP = (("indian-pines", 2), ("indian-pines", 11))
@@ -93,6 +100,14 @@ PARTS: dict[str, Part] = {
     "kl-teacher": _on("kl-teacher", IP[0], **SAME_LENGTH),
     "beta": _on("beta", IP[0], **SAME_LENGTH),
     "labels": Part(replace(LABELS, places=IP[1:]), change=SAME_LENGTH, name="labels"),
+    "images-taylor": Part(_rgb("Taylor"), 3, name="table-rgb"),
+    "images": Part(
+        _rgb("nnPU", "PUET", "variational", "Taylor, with a teacher", "vPU", "uPU", "supervised"),
+        name="table-rgb",
+    ),
+    # Their own schedules would take two cores four hours each.
+    "images-short": Part(_rgb("P3MIX-E", "P3MIX-C"), change={"epochs": 50}, name="table-rgb"),
+    "images-shorter": Part(_rgb("Dist-PU"), change={"epochs": 12}, name="table-rgb"),
     "pavia": Part(
         replace(STUDIES["table-ip-pu"], places=(("pavia-university", 2), ("pavia-university", 8))),
         name="table-ip-pu",
@@ -157,7 +172,7 @@ def main(
         wanted = list(dict.fromkeys(cell for part in chosen.values() for cell in cells(part)))
 
         def on_record(cell: Cell, facts: dict[str, Any]) -> None:
-            ended = f"F1 {facts['scores']['f1']:.2f}" if "scores" in facts else facts["error"]
+            ended = facts.get("error") or f"{facts['scores'][score_of(cell.dataset)]:.2f}"
             console.print(f"{cell}: {ended}, {facts['seconds']:.0f} s", highlight=False)
 
         run_cells(wanted, RUNS, root=root, jobs=jobs, threads=1, on_record=on_record)

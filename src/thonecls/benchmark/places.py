@@ -22,6 +22,11 @@ def is_images(dataset: str) -> bool:
     return dataset in IMAGES
 
 
+def score_of(dataset: str) -> str:
+    """The score by which methods are compared on a dataset."""
+    return "accuracy" if is_images(dataset) else "f1"
+
+
 def full_title(dataset: str) -> str:
     """A dataset in words."""
     return IMAGES[dataset].title if is_images(dataset) else DATASETS[dataset].title

@@ -16,7 +16,7 @@ from rich.table import Table
 from thonecls.benchmark import STUDIES, Cell, Study, cells_of, find_study, read_results, run_cells
 from thonecls.benchmark.comparison import metric_name
 from thonecls.benchmark.estimate import estimate
-from thonecls.benchmark.places import is_images, is_present, known_places, where_from
+from thonecls.benchmark.places import is_present, known_places, score_of, where_from
 from thonecls.benchmark.rendering import write_study
 from thonecls.benchmark.results import Results
 from thonecls.benchmark.run import threads_for
@@ -235,7 +235,7 @@ def _run(cells: list[Cell], out: Path, *, quiet: bool, **options: Any) -> None:
             bar.update(task, description=escape(str(cell)))
 
         def on_record(cell: Cell, facts: dict[str, Any]) -> None:
-            name = "accuracy" if is_images(cell.dataset) else "f1"
+            name = score_of(cell.dataset)
             ended = (
                 f"{metric_name(name)} {facts['scores'][name]:.2f}"
                 if "scores" in facts
