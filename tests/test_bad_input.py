@@ -199,7 +199,7 @@ OPTIONS = {  # a command on good files, and what its message says
     "report --truth-where 'n = 1'": "what is the truth's file? Give it by --truth",
     "report --truth gone.tif": GONE,
     "train --truth gone.tif": GONE,
-    "report --truth TRUTH --truth-target 9": "is 9; it holds 1, 2, 3, 4: pick one of these",
+    "report --truth TRUTH --truth-target 9": "pick one of these (--truth-target)",
     "train --truth TRUTH --truth-target 9": "is 9; it holds 1, 2, 3, 4: pick one of these",
     "train --truth LABELS": "knows no pixel besides the labels: give a truth of other pixels",
     "map --device abacus": "the device 'abacus' cannot be used here: take auto, cpu",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -129,7 +130,11 @@ def _score(out: Path, run: Mapping[str, Any], truth: TruthFile) -> Scores:
 
 def read_tested(truth: TruthFile, grid: Grid, seen: BoolArray) -> tuple[BoolArray, BoolArray]:
     """Where the class is, and what is tested: what the labels do not show to training."""
-    of_class, tested = read_truth(truth.path, grid, truth.options, negative=truth.negative)
+    try:
+        of_class, tested = read_truth(truth.path, grid, truth.options, negative=truth.negative)
+    except (LabelError, FileError) as error:  # they speak of the labels' options
+        words = re.sub(r"--(target|layer|where)\b", r"--truth-\1", str(error))
+        raise type(error)(words) from error
     if not (tested & ~seen).any():
         raise LabelError(
             f"{truth.path.name} knows no pixel besides the labels: give a truth of other pixels"
