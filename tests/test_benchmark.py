@@ -24,13 +24,13 @@ from thonecls.benchmark import STUDIES, Cell, cells_of, read_results, run_cells
 from thonecls.benchmark.comparison import build_table
 from thonecls.benchmark.estimate import estimate
 from thonecls.benchmark.paper import in_ablation, in_tables
-from thonecls.benchmark.plan import cell_of, changed, config_of
+from thonecls.benchmark.places import ALL, is_images
+from thonecls.benchmark.plan import cell_of, changed, config_of, methods_for
 from thonecls.benchmark.results import NAME, Results, append_record, claimed
 from thonecls.benchmark.run import load_map, run_cell
 from thonecls.datasets import DATASETS
 from thonecls.errors import ConfigError
 from thonecls.images import IMAGES
-from thonecls.methods import METHODS
 
 TINY = {"width": 0.125, "epochs": 2, "batches": 2, "unlabeled": 300}
 BASE = changed(Cell("indian-pines", 2, preset="fast"), TINY)
@@ -98,9 +98,10 @@ def test_each_dataset_has_the_papers_schedule(
 def test_studies_name_real_places_and_every_figure_of_the_paper_has_one() -> None:
     for name, study in STUDIES.items():
         for dataset, target in study.places:
-            assert target in DATASETS[dataset].classes
+            assert target == ALL if is_images(dataset) else target in DATASETS[dataset].classes
         for cell in cells_of(study, seeds=[0]):
-            config_of(cell, prior=0.5 if METHODS[cell.method].needs_prior else None)
+            needs = methods_for(cell.dataset)[cell.method].needs_prior
+            config_of(cell, prior=0.5 if needs else None)
         if name in ("kl-teacher", "beta", "prior"):
             for place in study.places:
                 class_name = DATASETS[place[0]].classes[place[1]]
@@ -420,7 +421,14 @@ def test_images_run_as_cells(small_images: Path, tmp_path: Path) -> None:
     small = {"epochs": 2, "batches": 2, "unlabeled": 400, "rate": 1e-3}
     settings = tuple(sorted(small.items()))
     cells = [
-        Cell("cifar10", 0, name, positives=40, prior=prior, settings=settings)  # type: ignore[arg-type]
+        Cell(
+            "cifar10",
+            0,
+            name,
+            positives=40,
+            prior=prior,  # type: ignore[arg-type]
+            settings=(("unlabeled", 400),) if name == "puet" else settings,
+        )
         for name, prior in (("taylor", None), ("dist-pu", "true"), ("puet", 0.4))
     ]
     run_cells(cells, tmp_path / "out", root=small_images)
@@ -432,12 +440,15 @@ def test_images_run_as_cells(small_images: Path, tmp_path: Path) -> None:
         epochs = {"taylor": 2, "dist-pu": 4, "puet": 0}[cell.method]
         curves = record.facts.get("curves", {"loss": [], "accuracy": []})
         assert len(curves["loss"]) == len(curves["accuracy"]) == epochs
+    assert not list((tmp_path / "out" / "work").glob("*.checkpoint*"))
     found = results.find(cells[2])
     assert found is not None
     assert found.facts["scores"]["accuracy"] > 90
     table = build_table("table-rgb", STUDIES["table-rgb"], results, seeds=[0])
     row = table.rows[0]
     assert row.name == "CIFAR-10"
+    assert config_of(cells[0]).unlabeled == 400
+    assert config_of(Cell("cifar10", 0, "taylor")).unlabeled == 45_000
     paper = row.entries["Taylor"].paper
     assert paper is not None
     assert paper.mean == 86.76
@@ -454,6 +465,8 @@ def test_images_run_as_cells(small_images: Path, tmp_path: Path) -> None:
         ({"protocol": "spatial"}, "on images 'protocol' is paper or resampled"),
         ({"method": "nnpu", "prior": "km2"}, "on images 'prior' is a number or 'true'"),
         ({"method": "nnpu"}, "needs the class prior"),
+        ({"settings": (("width", 0.5),)}, "taylor on images has no setting 'width'"),
+        ({"method": "puet", "prior": 0.4, "settings": (("epochs", 2),)}, "has no setting 'epochs'"),
     ],
 )
 def test_impossible_cells_on_images_are_refused(change: dict[str, Any], message: str) -> None:

@@ -17,8 +17,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from thonecls.checkpoint import State
 from thonecls.classifier import PUClassifier
 from thonecls.config import TrainConfig
-from thonecls.errors import ConfigError, LabelError
-from thonecls.images import Images
+from thonecls.errors import ConfigError, LabelError, ModelError
+from thonecls.images import Images, training
 from thonecls.images.items import ItemBatch, ItemGround, ItemModel, Rows
 from thonecls.images.networks import StagedNet, table_net
 from thonecls.images.recipes import P3MIX, PLAIN, DistPU, P3Mix, adam, entropy, vpu
@@ -26,6 +26,7 @@ from thonecls.images.training import TRAININGS, fit_items, item_settings
 from thonecls.loop import Progress
 from thonecls.losses import dist_pu, variational
 from thonecls.methods.images import IMAGE_METHODS, as_markdown
+from thonecls.metrics import evaluate
 from thonecls.splits import Labels
 
 CPU = torch.device("cpu")
@@ -70,8 +71,10 @@ def test_every_method_learns_easy_images(images: Images, labels: Labels, name: s
     assert scores.dtype == np.float32
     assert ((scores >= 0) & (scores <= 1)).all()
     assert np.isfinite(scores).all()
-    floor = {"bce": 0.5, "variational": 0.5, "vpu": 0.6}.get(name, 0.9)
-    assert accuracy(images, scores) >= floor
+    of_class = np.isin(images.test_labels, (0, 2, 4, 6))
+    assert evaluate(scores, of_class).auc > 95
+    if name not in ("bce", "variational"):  # they rank, but their probabilities are too low
+        assert accuracy(images, scores) > 0.9
 
 
 def test_the_docs_list_the_catalogue() -> None:
@@ -174,9 +177,11 @@ def test_a_model_scores_as_its_network_says(table: Table) -> None:
     assert model.score(items[:0]).shape == (0,)
 
 
-def ground_of(table: Table, state_seed: int = 0) -> tuple[ItemGround, State, ItemBatch]:
-    ground = ItemGround(table[0], table[1], small_net, (20, 30), CPU)
-    generator = torch.Generator().manual_seed(state_seed)
+def ground_of(
+    table: Table, sizes: tuple[int, int] = (20, 30)
+) -> tuple[ItemGround, State, ItemBatch]:
+    ground = ItemGround(table[0], table[1], small_net, sizes, CPU)
+    generator = torch.Generator().manual_seed(0)
     student, teacher = ground.new_net(generator).double(), ground.new_net(generator).double()
     config = TrainConfig(prior=PRIOR)
     state = State(student, teacher, adam(student, config), generator.get_state(), [])
@@ -190,19 +195,25 @@ def double(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Rows, "take", lambda self, rows, device: take(self, rows, device).double())
 
 
+def drawn_beta(shape: float, random: torch.Generator) -> float:
+    """As a step draws it."""
+    seed = int(torch.randint(2**62, (), generator=random))
+    return float(np.random.default_rng(seed).beta(shape, shape))
+
+
 @pytest.mark.usefixtures("double")
-def test_vpu_equals_its_formula(table: Table) -> None:
+@pytest.mark.parametrize("sizes", [(20, 30), (25, 25)])
+def test_vpu_equals_its_formula(table: Table, sizes: tuple[int, int]) -> None:
     """Item by item: (log t - log f~)², t = g f(u) + 1 - g, on pairs of the step's own draw."""
-    ground, state, batch = ground_of(table)
+    ground, state, batch = ground_of(table, sizes)
     config = TrainConfig()
     found = vpu(0.5).terms(state, ground, batch, config)
     x_p, x_u = ground.inputs(batch)
     random = torch.Generator().manual_seed(batch.seed)
-    seed = int(torch.randint(2**62, (), generator=random))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        g = float(torch.distributions.Beta(0.3, 0.3).sample())
+    g = drawn_beta(0.3, random)
     pairs = torch.randint(len(x_p), (len(x_u),), generator=random)
+    if sizes[0] >= sizes[1]:
+        pairs = torch.randperm(len(x_p), generator=random)[: len(x_u)]
     f = torch.sigmoid(state.student(x_u))
     total = 0.0
     for i, j in enumerate(pairs.tolist()):
@@ -234,9 +245,7 @@ def test_dist_pu_equals_its_formulas(table: Table) -> None:
     found = second.terms(state, ground, batch, config)
     random = torch.Generator().manual_seed(batch.seed)
     partner = torch.randperm(50, generator=random)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(torch.randint(2**62, (), generator=random)))
-        g = float(torch.distributions.Beta(6.0, 6.0).sample())
+    g = drawn_beta(6.0, random)
     inputs = torch.cat(ground.inputs(batch))
     target = torch.cat([torch.ones(20, dtype=torch.float64), stored[batch.unlabeled]])
     q = torch.sigmoid(state.student(g * inputs + (1 - g) * inputs[partner]))
@@ -287,9 +296,7 @@ def test_p3mix_equals_a_plain_loop(table: Table, name: str, epoch: int) -> None:
         drawn = torch.randint(len(pool), (len(near),), generator=random)
         for i, d in zip(near, drawn.tolist(), strict=True):
             others[i] = (ground.positive.take(pool[d : d + 1], CPU)[0], 1.0, 1.0)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(torch.randint(2**62, (), generator=random)))
-        g = float(torch.distributions.Beta(1.0, 1.0).sample())
+    g = drawn_beta(1.0, random)
     g = max(g, 1 - g)
     cross, entropies, regular = [], [], []
     for i, (x, t, e) in enumerate(others):
@@ -309,7 +316,7 @@ def test_p3mix_equals_a_plain_loop(table: Table, name: str, epoch: int) -> None:
 def test_the_pool_holds_the_positives_of_most_entropy(table: Table) -> None:
     ground, state, _ = ground_of(table)
     state.student.float()
-    begin = P3Mix("C", bound=0.8, early=0.0, pool=5).recipe.begin
+    begin = P3Mix(True, bound=0.8, early=0.0, pool=5).recipe.begin
     assert begin is not None
     begin(state, ground, TrainConfig())
     with torch.no_grad():
@@ -333,12 +340,55 @@ def test_the_rate_is_halved_as_published() -> None:
     assert [PLAIN.rate(config, e) for e in (0, 20, 40, 49)] == [3e-5, 1.5e-5, 7.5e-6, 7.5e-6]
 
 
-def test_vpu_keeps_the_epoch_of_least_held_out_loss_and_its_scale(table: Table) -> None:
-    model = train(table, "vpu")
+def test_vpu_keeps_the_epoch_of_least_held_out_loss_and_its_scale(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The losses of the held-out items are replaced, so that the second epoch is the best."""
+    losses = iter([3.0, 1.0, 2.0])
+    monkeypatch.setattr(training, "variational", lambda *_: torch.tensor(next(losses)))
+    chosen: list[torch.Tensor] = []
+    model = train(table, "vpu", on_epoch=lambda p: chosen.append(weights(p.snapshot())))
+    assert not torch.equal(chosen[0], chosen[1])
+    assert torch.equal(chosen[1], chosen[2])
+    assert torch.equal(weights(model), chosen[1])
     assert 0 < model.ceiling <= 1
-    assert train(table, "vpu").score(table[1]).max() <= 1
+    assert model.score(table[1]).max() <= 1
     assert model.training["finished"]
     assert model.training["positives"] == 36  # a tenth is held out
+
+
+def test_a_stop_at_the_end_of_the_first_phase_is_a_stop(table: Table) -> None:
+    seen: list[int] = []
+
+    def stop(progress: Progress[ItemModel]) -> bool:
+        seen.append(progress.epoch)
+        return progress.epoch == 3 and progress.step == 4
+
+    model = train(table, "dist-pu", on_step=stop)
+    assert max(seen) == 3
+    assert len(model.training["history"]["loss"]) == 3
+
+
+@pytest.mark.parametrize("other", ["network", "method", "unlabeled"])
+def test_a_checkpoint_of_other_training_is_refused(
+    table: Table, other: str, tmp_path: Path
+) -> None:
+    """Also where the settings are the same."""
+    kept: dict[str, Any] = {"checkpoint": tmp_path / "c", "resume": True}
+    config = item_settings("p3mix-e", epochs=1, batches=1)
+    train(table, "p3mix-e", config=config, **kept)
+    if other == "unlabeled":
+        table = table[0], Rows(table[1].items + 1), table[2]
+    with pytest.raises(ModelError, match="belongs to another training"):
+        fit_items(
+            "p3mix-c" if other == "method" else "p3mix-e",
+            table[0],
+            table[1],
+            partial(small_net, 2) if other == "network" else small_net,
+            config=config,
+            generator=torch.Generator().manual_seed(0),
+            **kept,
+        )
 
 
 def test_items_that_teach_nothing_are_refused(table: Table) -> None:
@@ -375,6 +425,34 @@ def test_the_classifier_takes_images(images: Images) -> None:
     assert accuracy(images, classifier.predict_proba(images.test)[:, 1].astype(np.float32)) > 0.9
 
 
+def test_the_classifier_refuses_other_samples_than_it_learnt(images: Images) -> None:
+    y = np.arange(len(images.train)) < 40
+    classifier = PUClassifier(network="cifar", epochs=1, batches=1).fit(images.train, y)
+    with pytest.raises(ValueError, match="images of bytes were learnt"):
+        classifier.predict(images.test.astype(np.float32))
+    with pytest.raises(ValueError, match="were learnt"):
+        classifier.predict(images.test[:, :, :10])
+
+
+def test_a_table_of_bytes_is_standardised_too() -> None:
+    rng = np.random.default_rng(0)
+    truth = np.arange(300) < 120
+    x = rng.poisson(np.where(truth, 9, 2)[:, None], (300, 4)).astype(np.uint8)
+    y = np.arange(300) < 40
+    of_bytes, of_floats = (
+        PUClassifier(epochs=2, random_state=0).fit(values, y).predict_proba(values)
+        for values in (x, x.astype(np.float32))
+    )
+    np.testing.assert_array_equal(of_bytes, of_floats)
+    assert ((of_bytes[:, 1] > 0.5) == truth).mean() > 0.85
+
+
+def test_tce_keeps_its_order_and_oc_its_first_epochs() -> None:
+    assert item_settings("tce").order == 6
+    assert item_settings("oc").warmup == 20
+    assert item_settings("oc").warmup_loss == "oc-warmup"
+
+
 def test_the_classifier_takes_ones_own_network() -> None:
     x = np.random.default_rng(0).normal(size=(50, 3))
     own = PUClassifier(network=partial(table_net, outputs=2), epochs=1)
@@ -385,10 +463,12 @@ def test_the_classifier_takes_ones_own_network() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"network": "resnet"}, "'network' must be one of table|'network' must be one of cifar"),
+        ({"network": "resnet"}, "'network' must be one of cifar, stl, table"),
+        ({"network": lambda shape: torch.nn.Linear(shape[0], 1)}, "must make a .*StagedNet"),
         ({"loss": "hinge"}, "there is no method 'hinge'"),
-        ({"batch_size": 0}, "'batch_size' must be 1 or more"),
-        ({"epochs": 0}, "'epochs' must be 1 or more"),
+        ({"batch_size": 0}, "'batch_size' must be a whole number"),
+        ({"epochs": 0}, "'epochs' must be a whole number"),
+        ({"batch_size": 2.5}, "'batch_size' must be a whole number"),
         ({"loss": "nnpu"}, "needs the class prior"),
     ],
 )

@@ -67,7 +67,7 @@ class Keeper:
         for name, parameter in state.student.named_parameters():
             for key, kept in store.part(tensors, f"optimizer.{name}/").items():
                 # Adam counts its steps on the CPU.
-                device = kept.device if kept.ndim == 0 else parameter.device
+                device = kept.device if key == "step" else parameter.device
                 state.optimizer.state[parameter][key] = kept.to(device)
         state.memory = store.part(tensors, "memory.")
         state.shuffle = tensors["shuffle"]

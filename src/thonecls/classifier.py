@@ -25,11 +25,13 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no 
     loss: a method of `thonecls.images.TRAININGS`, of which "taylor" and "t-honecls" need no prior;
     network: "table", "cifar" or "stl", or a function from the shape of a sample to a `StagedNet`;
     prior: the share of positives among the unlabeled, for the losses that need it; order: of the
-    Taylor expansion; epochs, batches (steps of an epoch), batch_size (items of either kind in a
-    step) and rate (of Adam) as usual; device: "auto", "cpu", "cuda" or "mps".
+    Taylor expansion, by default the loss's own; epochs, batches (steps of an epoch), batch_size
+    (items of either kind in a step) and rate (of Adam) as usual; device: "auto", "cpu", "cuda" or
+    "mps".
 
     Samples (n, d) are standardised by the mean and deviation of those in `fit`; images of uint8,
-    (n, C, H, W), are scaled to -1..1; other arrays are taken as they are.
+    (n, C, H, W), are scaled to -1..1; other arrays of more axes are taken as they are. A network
+    of your own must not draw at random (dropout) or keep running statistics (batch norm).
 
     Learned: classes_, model_, n_features_in_.
 
@@ -47,7 +49,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no 
         *,
         network: str | Callable[[tuple[int, ...]], StagedNet] = "table",
         prior: float | None = None,
-        order: int = 1,
+        order: int | None = None,
         epochs: int = 20,
         batches: int = 30,
         batch_size: int = 500,
@@ -77,31 +79,33 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no 
 
         That is 1 of {1, 0} or {1, -1}, and True; the rest is unlabeled.
         """
+        for name in ("epochs", "batches", "batch_size"):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or value < 1:
+                raise ConfigError(f"'{name}' must be a whole number from 1. Got {value!r} instead")
         config = item_settings(
             self.loss,
             prior=self.prior,
-            order=self.order,
+            **({} if self.order is None else {"order": self.order}),
             epochs=self.epochs,
             batches=self.batches,
             rate=self.rate,
             device=self.device,
         )
-        if self.batch_size < 1:
-            raise ConfigError(f"'batch_size' must be 1 or more. Got {self.batch_size} instead")
         x, labels = validate_data(self, X, y, dtype=DTYPES, allow_nd=True)
         self.classes_, positive = binary_labels(labels)
-        self._standardises_ = x.ndim == 2 and x.dtype != np.uint8
-        if self._standardises_:
+        self._shape_, self._bytes_ = x.shape[1:], x.ndim > 2 and x.dtype == np.uint8
+        if x.ndim == 2:
             self._mean_ = x.mean(0, dtype=np.float64).astype(np.float32)
             deviation = x.std(0, dtype=np.float64).astype(np.float32)
             self._deviation_ = np.where(deviation > 0, deviation, np.float32(1))
-        items, shape = self._ready(x), x.shape[1:]
+        items = self._ready(x)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.model_: ItemModel = fit_items(
             self.loss,
             Rows(items, np.flatnonzero(positive)),
             Rows(items, np.flatnonzero(~positive)),
-            lambda: self._make(shape),
+            self._make,
             config=config,
             generator=torch.Generator().manual_seed(seed),
             sizes=(self.batch_size, self.batch_size),
@@ -124,18 +128,31 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no 
         positive = self.predict_proba(X)[:, 1] > 0.5
         return np.asarray(self.classes_[positive.astype(np.intp)])
 
-    def _make(self, shape: tuple[int, ...]) -> StagedNet:
+    def _make(self) -> StagedNet:
         if callable(self.network):
-            return self.network(shape)
+            net = self.network(self._shape_)
+            if not isinstance(net, StagedNet):
+                raise ConfigError(
+                    f"'network' must make a thonecls.images.networks.StagedNet. Got a "
+                    f"{type(net).__name__} instead: put its layers into one"
+                )
+            return net
         if self.network not in NETWORKS:
             raise ConfigError(
                 f"'network' must be one of {', '.join(NETWORKS)}, or a function from a sample's "
                 f"shape to a network. Got {self.network!r} instead"
             )
-        return NETWORKS[self.network](shape)
+        return NETWORKS[self.network](self._shape_)
 
     def _ready(self, x: NDArray[Any]) -> NDArray[Any]:
         """Samples as the network takes them."""
-        if not self._standardises_:
+        if x.shape[1:] != self._shape_:
+            raise ValueError(f"samples of {self._shape_} were learnt. Got {x.shape[1:]} instead")
+        if x.ndim > 2:
+            if self._bytes_ != (x.dtype == np.uint8):
+                kinds = ("bytes", "other numbers") if self._bytes_ else ("other numbers", "bytes")
+                raise ValueError(
+                    f"images of {kinds[0]} were learnt. Got {kinds[1]} ({x.dtype}) instead"
+                )
             return x
         return np.asarray((x.astype(np.float32, copy=False) - self._mean_) / self._deviation_)

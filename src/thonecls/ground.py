@@ -108,7 +108,7 @@ class SceneGround:
         """A network whose weights depend on `generator` alone; the global state stays as it was."""
         seed = int(torch.randint(2**62, (), generator=generator))
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+            torch.default_generator.manual_seed(seed)
             return FreeOCNet(self.source.bands, width=self.width).to(self.device)
 
     def logits(self, net: nn.Module, batch: Batch) -> Pixels:

@@ -129,10 +129,11 @@ def pu_terms(state: State, ground: Ground[B, Any], batch: B, config: TrainConfig
 class Recipe(Generic[B]):
     """How steps are made; the defaults are Algorithm 1.
 
-    begin: called before every epoch; whatever it or `terms` must remember goes into
-    `State.memory`, which checkpoints keep.
+    name: tells it from other recipes; begin: called before every epoch; whatever it or `terms`
+    must remember goes into `State.memory`, which checkpoints keep.
     """
 
+    name: str = ""
     terms: Callable[[State, Any, B, TrainConfig], Terms] = pu_terms
     optimizer: Callable[[nn.Module, TrainConfig], torch.optim.Optimizer] = sgd
     rate: Callable[[TrainConfig, int], float] = exponential
@@ -162,7 +163,8 @@ def run(
     """
     recipe = recipe or Recipe()
     state = _start(ground, config, recipe, generator, start)
-    keeper = Keeper(checkpoint, _fingerprint(config, ground, state), checkpoint_every)
+    known = _fingerprint(config, ground, recipe, state) if checkpoint is not None else ""
+    keeper = Keeper(checkpoint, known, checkpoint_every)
     if resume:
         keeper.restore_(state)
     generator.set_state(state.shuffle)
@@ -211,7 +213,8 @@ def check_prior(config: TrainConfig) -> None:
         if config.prior is None and "prior" in inspect.signature(LOSSES[name]).parameters:
             raise ConfigError(
                 f"the loss '{name}' needs the class prior, the share of the class among all "
-                "pixels: set 'prior', or have it estimated (thonecls prior, --estimate-prior)"
+                "pixels or items: set 'prior' (of a scene, `thonecls prior` estimates it, and "
+                "--estimate-prior sets it)"
             )
 
 
@@ -320,9 +323,13 @@ def _progress(
     return Progress(state.epoch + 1, config.epochs, state.step, steps, figures, pixels, snapshot)
 
 
-def _fingerprint(config: TrainConfig, ground: Ground[B, Any], start: State) -> str:
-    """Tells one training from another: settings, ground and random numbers."""
+def _fingerprint(
+    config: TrainConfig, ground: Ground[B, Any], recipe: Recipe[B], start: State
+) -> str:
+    """Tells one training from another: settings, ground, recipe, network and random numbers."""
     digest = hashlib.sha256(json.dumps(asdict(config)).encode())
+    shapes = {name: list(value.shape) for name, value in start.student.state_dict().items()}
+    digest.update(json.dumps([recipe.name, shapes]).encode())
     digest.update(start.shuffle.numpy().tobytes())
     for part in ground.identity:
         digest.update(part)

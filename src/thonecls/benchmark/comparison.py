@@ -188,7 +188,8 @@ def _paper(
 ) -> Figure | None:
     """The paper's figure for a setting of this study, or for the method in its main tables.
 
-    Those tell nothing of a cell that is run by other settings, labels or priors than theirs.
+    Those tell nothing of a column with other settings, labels or priors than theirs. What is
+    changed in all columns alike leaves them, and stands in the note.
     """
     target = cell.target if of_class and not is_images(cell.dataset) else None
     own = in_ablation(study, cell.dataset, class_name, label) if metric == "f1" else None

@@ -13,15 +13,15 @@ from thonecls.images import image_spec
 
 SPECTRAL = 60.0  # seconds that a method without a network takes at most, roughly
 TREES = 30e-6  # seconds of one core for a value of an image in the trees
-# Of a step on images (benchmarks/images.py): seconds of one core for a value of an image, and
-# bytes for each; and how many images a step sees, all passes together.
-IMAGE_VALUE, IMAGE_BYTES, IMAGES_SEEN = 1e-6, 500.0, 1000.0
+# By network (benchmarks/images.py): seconds of one core for an image in a step, and bytes.
+PER_IMAGE = {"cifar": (4.1e-3, 1.2e6), "stl": (2.7e-3, 0.9e6), "table": (0.1e-3, 0.1e6)}
+SEEN = 1000  # images in a step
 # Passes over a step's images and phases, where a method has more than one of either.
 PASSES = {"vpu": 1.5, "t-honecls": 1.3, "dist-pu": 0.75, "p3mix-e": 1.7, "p3mix-c": 1.4}
 
 
 def estimate(cell: Cell, threads: int, results: Results) -> Cost:
-    """What a cell will need, by what earlier ones have needed."""
+    """What a cell will need; on a scene by what earlier ones have needed."""
     if is_images(cell.dataset):
         return _of_images(cell, threads)
     pixels = pixels_of(cell.dataset)
@@ -34,13 +34,12 @@ def estimate(cell: Cell, threads: int, results: Results) -> Cost:
 
 def _of_images(cell: Cell, threads: int) -> Cost:
     spec, config = image_spec(cell.dataset), config_of(cell, prior=0.5)
-    values = spec.shape[0] * spec.shape[1] * spec.shape[2]
     if not methods_for(cell.dataset)[cell.method].network:
-        held = spec.drawn * values
-        return Cost(TREES * held / threads, STARTED + 10.0 * held)
-    steps = config.epochs * config.batches * PASSES.get(cell.method, 1.0)
-    seconds = steps * IMAGES_SEEN * values * IMAGE_VALUE / threads
-    return Cost(seconds, STARTED + IMAGES_SEEN * values * IMAGE_BYTES)
+        values = config.unlabeled * spec.shape[0] * spec.shape[1] * spec.shape[2]
+        return Cost(TREES * values / threads, STARTED + 4.0 * values)
+    seconds, held = PER_IMAGE[spec.network]
+    images = config.epochs * config.batches * SEEN * PASSES.get(cell.method, 1.0)
+    return Cost(seconds * images / threads, STARTED + held * SEEN)
 
 
 def _rate(record: Record) -> float | None:

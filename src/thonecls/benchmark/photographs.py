@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from thonecls.benchmark.plan import Cell, config_of
-from thonecls.errors import ConfigError
 from thonecls.files import write_atomically
-from thonecls.images import Images, ImageSplit, image_spec, image_split
+from thonecls.images import Images, ImageSplit, image_split
 from thonecls.images.items import ItemModel
 from thonecls.loop import Progress
-from thonecls.memory import keep_freed
+from thonecls.memory import keeping_freed
 from thonecls.methods.images import IMAGE_METHODS, score_by_trees, train_images
 from thonecls.metrics import evaluate
 
@@ -24,7 +23,11 @@ def measure_images(cell: Cell, images: Images, checkpoint: Path, kept: Path) -> 
 
     checkpoint, kept: files for an unfinished training, and for its accuracy by epoch so far.
     """
-    keep_freed()
+    with keeping_freed():
+        return _measure(cell, images, checkpoint, kept)
+
+
+def _measure(cell: Cell, images: Images, checkpoint: Path, kept: Path) -> dict[str, Any]:
     split = split_images(cell, images)
     prior = _prior(cell, split)
     config = config_of(cell, prior)
@@ -72,12 +75,11 @@ def measure_images(cell: Cell, images: Images, checkpoint: Path, kept: Path) -> 
 
 
 def split_images(cell: Cell, images: Images) -> ImageSplit:
-    """Which images a cell learns from: by the paper's counts unless its settings say otherwise."""
-    settings = dict(cell.settings)
+    """Which images a cell learns from."""
     return image_split(
         images,
         labelled=cell.positives,
-        unlabeled=int(settings.get("unlabeled", image_spec(images.name).drawn)),
+        unlabeled=config_of(cell).unlabeled,
         validation=0,  # nothing is chosen by it
         seed=cell.seed if cell.protocol == "resampled" else 0,
     )
@@ -87,10 +89,7 @@ def _prior(cell: Cell, split: ImageSplit) -> float | None:
     if not IMAGE_METHODS[cell.method].needs_prior:
         return None
     if cell.prior != "true":
-        return float(cell.prior or 0)
-    if split.prior is None:
-        raise ConfigError(
-            f"the true prior of {cell.dataset} is not known, as its unlabeled images have no "
-            "class: give a number"
-        )
-    return split.prior
+        assert cell.prior is not None
+        return float(cell.prior)
+    # Where the unlabeled images have no class, the share among the test images stands for theirs.
+    return float(split.test.mean()) if split.prior is None else split.prior

@@ -12,15 +12,17 @@ from thonecls.benchmark.paper import PAPER_SETTINGS, Setting
 from thonecls.benchmark.places import ALL, is_images
 from thonecls.config import PRESETS, TrainConfig
 from thonecls.errors import ConfigError
-from thonecls.images import image_spec
-from thonecls.images.training import item_settings
 from thonecls.methods import METHODS, Method, deep
-from thonecls.methods.images import IMAGE_METHODS, ImageMethod
+from thonecls.methods.images import IMAGE_METHODS, ImageMethod, image_settings
 from thonecls.splits import PROTOCOLS
 
 Preset = Literal["paper", "fast"]
 Protocol = Literal["paper", "resampled", "spatial"]
 PriorName = Literal["paper", "true", "km1", "km2", "bbe"]
+
+
+# Settings that may be changed on images; the others belong to scenes, or to a method itself.
+IMAGE_SETTINGS = ("batches", "device", "epochs", "order", "rate", "unlabeled", "weight_decay")
 
 
 @dataclass(frozen=True)
@@ -54,11 +56,11 @@ class Cell:
             raise ConfigError(
                 f"'protocol' is one of {', '.join(PROTOCOLS)}. Got {self.protocol!r} instead"
             )
+        if is_images(self.dataset):
+            self._check_images()
         if isinstance(self.prior, str) and self.prior not in get_args(PriorName):
             known = ", ".join(get_args(PriorName))
             raise ConfigError(f"'prior' is a number or one of {known}. Got {self.prior!r} instead")
-        if is_images(self.dataset):
-            self._check_images()
         if known_methods[self.method].needs_prior and self.prior is None:
             raise ConfigError(
                 f"{self.method} needs the class prior: say prior='paper', 'true', an estimator or "
@@ -80,6 +82,11 @@ class Cell:
                     f"on images '{name}' is {' or '.join(map(str, known))}. "
                     f"Got {getattr(self, name)!r} instead"
                 )
+        ignored = {name for name, _ in self.settings} - set(
+            IMAGE_SETTINGS if IMAGE_METHODS[self.method].network else ("unlabeled",)
+        )
+        if ignored:
+            raise ConfigError(f"{self.method} on images has no setting {ignored.pop()!r}")
         if isinstance(self.prior, str) and self.prior != "true":
             raise ConfigError(
                 f"on images 'prior' is a number or 'true'. Got {self.prior!r} instead"
@@ -125,9 +132,7 @@ def cell_of(content: dict[str, Any]) -> Cell:
 def config_of(cell: Cell, prior: float | None = None) -> TrainConfig:
     """The settings of a cell's training; of a method without a network, those that labels need."""
     if is_images(cell.dataset):
-        name = cell.method if IMAGE_METHODS[cell.method].network else "nnpu"
-        order = image_spec(cell.dataset).order
-        return item_settings(name, **{"order": order, **dict(cell.settings), "prior": prior})
+        return image_settings(cell.method, cell.dataset, prior=prior, **dict(cell.settings))
     base = PRESETS[cell.preset]
     if cell.preset == "paper":
         own = {

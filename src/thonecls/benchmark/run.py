@@ -81,7 +81,8 @@ def run_cells(
                 append_record(folder, facts)
                 if "scores" in facts:
                     for path in _kept(folder, cell):
-                        path.unlink(missing_ok=True)
+                        for file in path.parent.glob(f"{path.name}*"):  # one for each phase
+                            file.unlink(missing_ok=True)
             if on_record is not None:
                 on_record(cell, facts)
 

@@ -16,7 +16,7 @@ from rich.table import Table
 from thonecls.benchmark import STUDIES, Cell, Study, cells_of, find_study, read_results, run_cells
 from thonecls.benchmark.comparison import metric_name
 from thonecls.benchmark.estimate import estimate
-from thonecls.benchmark.places import is_present, known_places, score_of, where_from
+from thonecls.benchmark.places import ALL, is_images, is_present, known_places, score_of, where_from
 from thonecls.benchmark.rendering import write_study
 from thonecls.benchmark.results import Results
 from thonecls.benchmark.run import threads_for
@@ -152,7 +152,8 @@ def _narrow(
     if dataset is not None:
         if dataset not in known_places():
             raise ConfigError(f"there is no dataset {dataset!r}: `thonecls datasets` lists them")
-        known = [target for name, target in study.places if name == dataset]
+        own = [target for name, target in study.places if name == dataset]
+        known = own or ([ALL] if is_images(dataset) else [])
         if not (targets or known):
             raise ConfigError(f"say which classes of {dataset} to map: --target NUMBER")
         study = replace(study, places=tuple((dataset, t) for t in targets or known))

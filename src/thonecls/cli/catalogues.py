@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from thonecls.cli.app import DataRoot, Json, app
@@ -49,7 +50,7 @@ def methods(
         table.add_column(column)
     for name, m in catalogue.items():
         prior = "yes" if m.needs_prior else ""
-        on = ("images", "pixels")[not m.network] if images else ("spectra", "scene")[m.network]
+        on = "images" if images else "scene" if m.network else "spectra"
         table.add_row(name, m.minimises, prior, on, m.paper)
     Console().print(table)
     return 0
@@ -112,7 +113,8 @@ def _show_images(name: str, root: Path, fetch: bool, as_json: bool) -> int:
         print(jsonlib.dumps({name: facts}))
         return 0
     console = Console()
-    console.print(f"{spec.title}: {'here' if facts['here'] else f'not in {root}'}", highlight=False)
+    there = "here" if facts["here"] else f"not in {escape(str(root))}"
+    console.print(f"{spec.title}: {there}", highlight=False)
     console.print(f"files: {spec.where}", soft_wrap=True, highlight=False)
     for number, title in enumerate(spec.classes):
         positive = "  (positive)" if number in spec.positives else ""

@@ -18,6 +18,7 @@ from thonecls.errors import LabelError
 from thonecls.images.networks import StagedNet, scale
 
 CHUNK = 500  # items scored at once
+SAMPLED = 100  # unlabeled items by which a ground is known
 
 
 class ItemBatch(NamedTuple):
@@ -68,12 +69,13 @@ class ItemModel:
 
     def score(self, items: NDArray[Any] | Rows) -> NDArray[np.float32]:
         """Probability of the positive class, (n,): for items as the network was trained on."""
-        probability = torch.sigmoid(self.logits(items)).double() / self.ceiling
-        return probability.clamp(max=1).float().cpu().numpy()
+        probability = torch.sigmoid(self.logits(items)) / self.ceiling
+        return probability.clamp(max=1).float().numpy()
 
     def logits(self, items: NDArray[Any] | Rows) -> Tensor:
-        """Logits of items, (n,)."""
-        return item_logits(self.net, items if isinstance(items, Rows) else Rows(items), self.device)
+        """Logits of items, (n,) float64 on the CPU."""
+        rows = items if isinstance(items, Rows) else Rows(items)
+        return item_logits(self.net, rows, self.device).cpu().double()
 
 
 @torch.no_grad()
@@ -89,7 +91,7 @@ def item_logits(net: nn.Module, rows: Rows, device: torch.device) -> Tensor:
 class ItemGround:
     """Positive and unlabeled items, and batches of so many of either at a step.
 
-    make: a new network, by whose weights torch's global random state is consulted.
+    make: gives a new network, its weights drawn by torch's global random state.
     """
 
     positive: Rows
@@ -127,6 +129,7 @@ class ItemGround:
             self.positive.places.tobytes(),
             self.unlabeled.places.tobytes(),
             digest.digest(),
+            self.unlabeled.items[self.unlabeled.places[:SAMPLED]].tobytes(),
             repr((self.unlabeled.items.shape, self.sizes)).encode(),
         ]
 
@@ -155,7 +158,7 @@ class ItemGround:
         """A network whose weights depend on `generator` alone; the global state stays as it was."""
         seed = int(torch.randint(2**62, (), generator=generator))
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+            torch.default_generator.manual_seed(seed)
             return self.make().to(self.device)
 
     def inputs(self, batch: ItemBatch) -> tuple[Tensor, Tensor]:

@@ -9,9 +9,9 @@ import math
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.distributions import Beta
 from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid, softplus
 
 from thonecls.checkpoint import State
@@ -53,10 +53,10 @@ def cosine(config: TrainConfig, epoch: int, *, floor: float) -> float:
     return config.rate * (floor + (1 - floor) * (1 + math.cos(math.pi * epoch / config.epochs)) / 2)
 
 
-PLAIN: Recipe[ItemBatch] = Recipe(optimizer=adam, rate=partial(halved, times=2))
+PLAIN: Recipe[ItemBatch] = Recipe(name="adam", optimizer=adam, rate=partial(halved, times=2))
 
 
-def vpu(mix: float = 0.03) -> Recipe[ItemBatch]:
+def vpu(mix: float) -> Recipe[ItemBatch]:
     """vPU (Chen 2020): the variational loss, and MixUp of unlabeled with positive items.
 
     mix: weight of the latter; 0.03 suits CIFAR-10, 0.3 Fashion-MNIST and STL-10.
@@ -76,7 +76,7 @@ def vpu(mix: float = 0.03) -> Recipe[ItemBatch]:
         loss = variational(positive, unlabeled) + mix * regular
         return _terms(loss, positive, unlabeled, mix * regular)
 
-    return Recipe(terms=terms, optimizer=adam, rate=partial(halved, times=2))
+    return Recipe(name=f"vpu {mix}", terms=terms, optimizer=adam, rate=partial(halved, times=2))
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,7 @@ class DistPU:
     def first(self) -> Recipe[ItemBatch]:
         """The warm-up."""
         return Recipe(
+            name=f"first {self}",
             terms=self._distribution,
             optimizer=partial(adam, betas=USUAL_BETAS),
             rate=partial(cosine, floor=0.0),
@@ -105,6 +106,7 @@ class DistPU:
     def second(self) -> Recipe[ItemBatch]:
         """From the network of the first."""
         return Recipe(
+            name=f"second {self}",
             terms=self._pseudo_labels,
             optimizer=partial(adam, betas=USUAL_BETAS),
             rate=partial(cosine, floor=0.7),
@@ -164,14 +166,14 @@ def _remember_scores(state: State, ground: ItemGround, config: TrainConfig) -> N
 class P3Mix:
     """P3MIX (Li 2022): unlabeled items near the boundary are mixed with positives near it.
 
-    kind: "E" regularises early learning towards an average of the network, "C" relabels
-    unlabeled items that the network is sure of. bound: an unlabeled item is marginal while its
-    probability lies between 1 - bound and bound; pool: positives to mix with, those of the
-    highest entropy; start: the first epoch that chooses partners; stages: of the network before
-    features are mixed.
+    relabel: whether unlabeled items that the network is sure of count as positive (form C);
+    early: weight of keeping to what an average of the network learnt early (form E). bound: an
+    unlabeled item is marginal while its probability lies between 1 - bound and bound; pool:
+    positives to mix with, those of the highest entropy; start: the first epoch that chooses
+    partners; stages: of the network before features are mixed.
     """
 
-    kind: str
+    relabel: bool
     bound: float
     early: float
     pool: int = 100
@@ -184,7 +186,11 @@ class P3Mix:
     def recipe(self) -> Recipe[ItemBatch]:
         """For the loop."""
         return Recipe(
-            terms=self._terms, optimizer=adam, rate=partial(halved, times=5), begin=self._begin
+            name=f"p3mix {self}",
+            terms=self._terms,
+            optimizer=adam,
+            rate=partial(halved, times=5),
+            begin=self._begin,
         )
 
     def _begin(self, state: State, ground: ItemGround, config: TrainConfig) -> None:
@@ -209,7 +215,7 @@ class P3Mix:
             logits = student.logits(features, stages)
             probability = torch.sigmoid(logits[count:])
             targets = torch.cat([torch.ones_like(logits[:count]), torch.zeros_like(probability)])
-            if self.kind == "C":
+            if self.relabel:
                 targets[count:] = (probability >= self.bound).to(targets.dtype)
             early = torch.sigmoid(teacher(inputs)) if self.early else targets
         partner = torch.randperm(len(inputs), generator=random).to(inputs.device)
@@ -237,8 +243,8 @@ class P3Mix:
 
 
 P3MIX = {
-    "p3mix-e": P3Mix("E", bound=0.85, early=1.0),
-    "p3mix-c": P3Mix("C", bound=0.80, early=0.0),
+    "p3mix-e": P3Mix(False, bound=0.85, early=1.0),
+    "p3mix-c": P3Mix(True, bound=0.80, early=0.0),
 }
 
 
@@ -254,9 +260,8 @@ def entropy(logits: Tensor) -> Tensor:
 
 def _beta(shape: float, random: torch.Generator) -> float:
     """One number under Beta(shape, shape), by the generator given."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(torch.randint(2**62, (), generator=random)))
-        return float(Beta(shape, shape).sample())
+    seed = int(torch.randint(2**62, (), generator=random))
+    return float(np.random.default_rng(seed).beta(shape, shape))
 
 
 def _terms(loss: Tensor, positive: Tensor, unlabeled: Tensor, extra: Tensor) -> Terms:

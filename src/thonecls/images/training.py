@@ -58,6 +58,8 @@ TRAININGS = {
     "taylor": Training(),
     "t-honecls": Training({"ema": True, "beta": 0.5}),
     **{name: Training({"loss": name}) for name in LOSSES if name not in ("taylor", "vpu")},
+    "tce": Training({"loss": "tce", "order": 6}),
+    "oc": Training({"loss": "oc", "warmup": 20, "warmup_loss": "oc-warmup"}),
     "vpu": Training({"loss": "variational"}),
     "dist-pu": Training(
         {"loss": "dist-pu", "epochs": 60, "batches": 180, "rate": 5e-4, "weight_decay": 5e-3},
@@ -102,11 +104,18 @@ def fit_items(
 
     make: a new network; config: as `item_settings` gives it; sizes: positive and unlabeled items
     of a step, else those of the method; mix: weight of vPU's MixUp; the rest as for
-    `thonecls.fit`. Dist-PU runs its epochs twice, once for each phase; vPU starts again where it
-    was interrupted.
+    `thonecls.fit`. Dist-PU runs its epochs twice, once for each phase; vPU keeps no checkpoint and
+    begins anew.
     """
     check_prior(config)
+    item_settings(method)  # refuses one that is not known
     training = TRAININGS[method]
+    stops = False
+
+    def on_step_all(progress: Progress[ItemModel]) -> bool:
+        nonlocal stops
+        stops = stops or bool(on_step is not None and on_step(progress))
+        return stops
 
     def ground(positive: Rows, unlabeled: Rows) -> ItemGround:
         chosen = sizes or _sizes(training.sizes, len(positive), len(unlabeled))
@@ -135,13 +144,13 @@ def fit_items(
             recipe=recipe,
             start=models[-1].net if models else None,
             on_epoch=_moved(on_epoch, *span),
-            on_step=_moved(on_step, *span),
+            on_step=_moved(on_step_all, *span),
             checkpoint=checkpoint and checkpoint.with_name(f"{checkpoint.name}{number or ''}"),
             checkpoint_every=checkpoint_every,
             resume=resume,
         )
         models.append(model)
-        if not model.training["finished"]:
+        if stops or not model.training["finished"]:
             break
     return _joined(models)
 
@@ -219,5 +228,5 @@ def _sizes(sizes: tuple[int, int] | int, positive: int, unlabeled: int) -> tuple
     """
     if isinstance(sizes, tuple):
         return sizes
-    of_positive = max(1, round(sizes * positive / (positive + unlabeled)))
+    of_positive = min(max(1, round(sizes * positive / (positive + unlabeled))), sizes - 1)
     return of_positive, sizes - of_positive

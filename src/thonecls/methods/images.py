@@ -14,7 +14,7 @@ from thonecls.checkpoint import EVERY
 from thonecls.config import TrainConfig
 from thonecls.errors import ConfigError
 from thonecls.images import Images, image_spec
-from thonecls.images.items import ItemModel, Rows
+from thonecls.images.items import CHUNK, ItemModel, Rows
 from thonecls.images.networks import NETWORKS
 from thonecls.images.training import OnEpoch, OnStep, fit_items, item_settings
 from thonecls.splits import Labels
@@ -47,13 +47,13 @@ class ImageMethod:
         prior: float | None = None,
         **options: Any,
     ) -> Scores:
-        if self.needs_prior:
-            options["prior"] = prior
         if self.needs_prior and prior is None:
             raise ConfigError(
                 f"{self.name} needs the class prior, the share of positives among the unlabeled "
                 "images: give it as a number between 0 and 1"
             )
+        if self.needs_prior:
+            options["prior"] = prior
         if not self.network:
             return score_by_trees(images, labels, seed, **options)
         return train_images(self.name, images, labels, seed, **options).score(images.test)
@@ -77,6 +77,8 @@ def train_images(
 
     labels: of `image_split`; config: all settings, or `change`: some of those of the method.
     """
+    if config is not None and change:
+        raise ConfigError(f"give config, or changes of it ({', '.join(change)}), but not both")
     spec = image_spec(images.name)
     make = NETWORKS[spec.network]
     return fit_items(
@@ -84,7 +86,7 @@ def train_images(
         Rows(images.train, labels.positive),
         Rows(images.pool, labels.unlabeled),
         lambda: make(images.shape),
-        config=config or item_settings(method, **{"order": spec.order, **change}),
+        config=config or image_settings(method, images.name, **change),
         generator=torch.Generator().manual_seed(seed),
         mix=spec.mix,
         on_epoch=on_epoch,
@@ -95,13 +97,33 @@ def train_images(
     )
 
 
+def image_settings(method: str, dataset: str, **change: Any) -> TrainConfig:
+    """The settings of a method on a dataset, as published; `change` overrides them.
+
+    Of a method without a network only the number of unlabeled images matters.
+    """
+    spec = image_spec(dataset)
+    own = {"unlabeled": spec.drawn}
+    if method in ("taylor", "t-honecls"):
+        own["order"] = spec.order
+    known = method if IMAGE_METHODS[method].network else "bce"
+    return item_settings(known, **{**own, **change})
+
+
 def score_by_trees(
     images: Images, labels: Labels, seed: int = 0, *, prior: float, **settings: Any
 ) -> Scores:
     """PU extra trees on the images' bytes."""
-    rows = [images.train[labels.positive], images.pool[labels.unlabeled]]
-    x = np.concatenate(rows).reshape(sum(map(len, rows)), -1)
-    y = np.arange(len(x)) < len(rows[0])
+    count = len(labels.positive)
+    x = np.empty((count + len(labels.unlabeled), int(np.prod(images.shape))), dtype=np.uint8)
+    for part, places, into in (
+        (images.train, labels.positive, x[:count]),
+        (images.pool, labels.unlabeled, x[count:]),
+    ):
+        for start in range(0, len(places), CHUNK):  # the images may lie on disk
+            taken = part[places[start : start + CHUNK]]
+            into[start : start + CHUNK] = taken.reshape(len(taken), -1)
+    y = np.arange(len(x)) < count
     forest = PUExtraTreesClassifier(prior, random_state=seed, **settings).fit(x, y)
     test = np.asarray(images.test).reshape(len(images.test), -1)
     return np.asarray(forest.predict_proba(test)[:, 1], dtype=np.float32)

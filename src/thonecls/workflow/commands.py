@@ -73,13 +73,16 @@ def repeat_command(run: Mapping[str, Any]) -> str:
     """The command that makes a map again, from what is written of its run."""
     if "dataset" in run:
         words = ["thonecls", "demo", "--target", run["target"], "--seed", run["seed"]]
+        words += ["--positives", run["positives"], *_flags(run["config"], asdict(FAST))]
         return shlex.join([*map(str, words), "--out", run["out"]])
     words = ["thonecls", "train", run["cube"], run["labels"], "--out", run["out"]]
     words += _flags({name: run[name] for name in USUAL if name in run}, USUAL)
     if run["method"] in deep.SETTINGS:
         words += _flags(run["config"], asdict(deep.settings(run["method"], FAST)))
-    if run["threshold"] != TrainOptions.threshold:
-        words += ["--threshold", "auto" if "threshold_reason" in run else str(run["threshold"])]
+    if "threshold_reason" in run:
+        words += ["--threshold", "auto"]
+    elif run["threshold"] != TrainOptions.threshold:
+        words += ["--threshold", str(run["threshold"])]
     return shlex.join(words)
 
 
@@ -88,10 +91,15 @@ def _flags(values: Mapping[str, Any], usual: Mapping[str, Any]) -> list[str]:
 
     >>> _flags({"where": "a = 1", "all_touched": True, "seed": 0}, USUAL)
     ['--where', 'a = 1', '--all-touched']
+    >>> _flags({"ema": False}, {"ema": True})
+    ['--ema=False']
     """
     words = []
     for name, value in values.items():
         if value is not None and value != usual.get(name):
             flag = f"--{name.replace('_', '-')}"
-            words += [flag] if value is True else [flag, str(value)]
+            if isinstance(value, bool):
+                words += [flag if value else f"{flag}=False"]
+            else:
+                words += [flag, str(value)]
     return words
