@@ -141,10 +141,10 @@ if __name__ == "__main__":
     for benchmark in ("step", "checkpoint", "scoring", "scale", "schedule", "mapping"):
         if (BENCHMARKS / f"{benchmark}.json").exists():
             insert(speed, benchmark, bench_table(benchmark))
-    insert(Path("docs/methods.md"), "methods", as_markdown())
-    page = Path("docs/images.md")
-    insert(page, "image-methods", image_methods())
-    for benchmark in ("images", "trees"):
+    methods, images = Path("docs/methods.md"), Path("docs/images.md")
+    insert(methods, "methods", as_markdown())
+    insert(images, "image-methods", image_methods())
+    for page, benchmark in ((methods, "priors"), (images, "images"), (images, "trees")):
         if (BENCHMARKS / f"{benchmark}.json").exists():
             insert(page, benchmark, bench_table(benchmark))
     if seeds_of(recorded, Cell("indian-pines", 2), {}):

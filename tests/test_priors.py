@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from thonecls import priors
-from thonecls.errors import LabelError
-from thonecls.priors import ESTIMATORS, bbe, estimate_bbe, km
+from thonecls.errors import ConfigError, LabelError
+from thonecls.priors import ESTIMATORS, Prior, bbe, estimate_bbe, estimate_priors, km
 
 FloatArray = NDArray[np.float64]
 
@@ -45,11 +46,39 @@ def test_every_estimator_recovers_the_share_of_a_blob(prior: float) -> None:
 
 def test_the_catalogue_gives_an_interval_around_each_estimate() -> None:
     positive, unlabeled = blobs(0.3, unlabeled=100, positives=30)
-    for name, estimate in ESTIMATORS.items():
-        prior = estimate(positive, unlabeled, rng())
-        assert prior.name == name
+    found = estimate_priors(list(ESTIMATORS), positive, unlabeled)
+    assert [prior.name for prior in found] == list(ESTIMATORS)
+    for prior in found:
         assert 0 < prior.low < prior.value < prior.high < 1
         assert prior.high - prior.low < 0.4
+
+
+def test_an_estimate_is_the_same_alone_and_beside_others() -> None:
+    positive, unlabeled = blobs(0.3, unlabeled=100, positives=30)
+    beside = estimate_priors(["bbe", "km2", "km1"], positive, unlabeled, seed=3)
+    for prior in beside:
+        assert estimate_priors([prior.name], positive, unlabeled, seed=3) == [prior]
+        (plain,) = estimate_priors([prior.name], positive, unlabeled, seed=3, interval=False)
+        assert plain.value == prior.value
+        assert np.isnan([plain.low, plain.high]).all()
+
+
+def test_what_two_estimators_share_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def counted(*arrays: FloatArray, **options: Any) -> tuple[Prior, Prior]:
+        calls.append(options)
+        return km(*arrays, **options)
+
+    for name in ("km1", "km2"):
+        monkeypatch.setitem(ESTIMATORS, name, counted)
+    estimate_priors(["km1", "km2"], *blobs(0.3, unlabeled=50, positives=20), interval=False)
+    assert len(calls) == 1
+
+
+def test_an_unknown_estimator_is_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match="called 'guess': take one of km1"):
+        estimate_priors(["km1", "guess"], *blobs(0.3, unlabeled=50, positives=20))
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5])

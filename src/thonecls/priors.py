@@ -7,7 +7,7 @@ them lean high, for classes that look alike count as one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from threadpoolctl import threadpool_limits
 
-from thonecls.errors import LabelError
+from thonecls.errors import ConfigError, LabelError
 
 FloatArray = NDArray[np.float64]
 
@@ -65,7 +66,20 @@ def km(
     threshold, found by bisection; grid=True stops as early as the authors' code, whose values lie
     7 / 256 apart in lambda. The interval moves the two means and keeps the hull.
     """
-    positive, unlabeled = _checked(positive, unlabeled, rng)
+    # numpy and scipy each bring a BLAS of their own; taking turns at small matrices, their threads
+    # wait for each other for two thirds of the time.
+    with threadpool_limits(1, user_api="blas"):
+        return _km(*_checked(positive, unlabeled, rng), rng, grid, bootstraps)
+
+
+def _km(
+    positive: FloatArray,
+    unlabeled: FloatArray,
+    rng: np.random.Generator,
+    grid: bool,
+    bootstraps: int,
+) -> tuple[Prior, Prior]:
+    """`km` of checked spectra."""
     counts = len(unlabeled), len(positive)
     kernel = _factorize(np.concatenate([unlabeled, positive]), counts)
     means = np.repeat(1 / counts[0], counts[0]), np.repeat(1 / counts[1], counts[1])
@@ -194,6 +208,7 @@ def _kernel(factor: FloatArray) -> _Kernel:
 
 def _best_gamma(points: FloatArray, counts: tuple[int, int]) -> float:
     """1 / (2 width²) of the width that sets the two means furthest apart."""
+    points = points.astype(np.float32)  # enough to choose by, and half the time
     lengths = (points**2).sum(axis=1)
     squared = np.maximum(lengths[:, None] + lengths - 2 * points @ points.T, 0)
     np.fill_diagonal(squared, 0)
@@ -202,9 +217,8 @@ def _best_gamma(points: FloatArray, counts: tuple[int, int]) -> float:
         raise LabelError("half of the spectra are identical: leave out pixels without data")
     gammas = (1 / (2 * median * WIDTHS**2)).tolist()
     difference = np.repeat([1 / counts[0], -1 / counts[1]], counts)
-    small = squared.astype(np.float32)  # enough to choose by, and half the time
     return float(
-        max(gammas, key=lambda g: difference @ np.exp(small * np.float32(-g)) @ difference)
+        max(gammas, key=lambda g: difference @ np.exp(squared * np.float32(-g)) @ difference)
     )
 
 
@@ -316,16 +330,17 @@ class _System:
         self, factor: FloatArray, own: FloatArray, v: FloatArray, slack: FloatArray
     ) -> None:
         self.v, self.slack = v, slack
-        self.diagonal = own + slack / v
-        self.scaled = factor / self.diagonal[:, None]
-        inner = factor.T @ self.scaled
+        self.root = np.sqrt(own + slack / v)
+        self.scaled = factor / self.root[:, None]
+        inner = self.scaled.T @ self.scaled  # a matrix with itself: half the products
         inner[np.diag_indices_from(inner)] += 1
         self.inner = cho_factor(inner, overwrite_a=True, check_finite=False)
         self.shift = self.solve(np.ones(len(v)))
 
     def solve(self, right: FloatArray) -> FloatArray:
+        right = right / self.root
         part = cho_solve(self.inner, right @ self.scaled, check_finite=False)
-        return np.asarray(right / self.diagonal - self.scaled @ part)
+        return np.asarray((right - self.scaled @ part) / self.root)
 
     def steps(self, change: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Steps of v and slack that change v × slack by `change`; the sum of v stays."""
@@ -365,8 +380,42 @@ def _cross_fit(
     return scores[:positives], scores[positives:]
 
 
-ESTIMATORS: dict[str, Callable[[NDArray[Any], NDArray[Any], np.random.Generator], Prior]] = {
-    "km1": lambda positive, unlabeled, rng: km(positive, unlabeled, rng=rng)[0],
-    "km2": lambda positive, unlabeled, rng: km(positive, unlabeled, rng=rng)[1],
-    "bbe": lambda positive, unlabeled, rng: estimate_bbe(positive, unlabeled, rng=rng),
+def estimate_priors(
+    names: Sequence[str],
+    positive: NDArray[Any],
+    unlabeled: NDArray[Any],
+    *,
+    seed: int = 0,
+    interval: bool = True,
+) -> list[Prior]:
+    """The priors by some of `ESTIMATORS`, in the order of the names; interval: bootstrap them.
+
+    positive: (n_p, d), unlabeled: (n_u, d) z-scored spectra. What two estimators share is found
+    once.
+    """
+    check_estimators(names)
+    options = {} if interval else {"bootstraps": 0}
+    found: dict[str, Prior] = {}
+    for name in names:
+        if name not in found:
+            rng = np.random.default_rng(seed)
+            priors = ESTIMATORS[name](positive, unlabeled, rng=rng, **options)
+            found.update((prior.name, prior) for prior in priors)
+    return [found[name] for name in names]
+
+
+ESTIMATORS: dict[str, Callable[..., Iterable[Prior]]] = {
+    "km1": km,
+    "km2": km,
+    "bbe": lambda *spectra, **options: [estimate_bbe(*spectra, **options)],
 }
+
+
+def check_estimators(names: Iterable[str]) -> None:
+    """Refuse names that are not in `ESTIMATORS`."""
+    unknown = [name for name in names if name not in ESTIMATORS]
+    if unknown:
+        raise ConfigError(
+            f"no estimator of the prior is called {unknown[0]!r}: "
+            f"take one of {', '.join(ESTIMATORS)}"
+        )

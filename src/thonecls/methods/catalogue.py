@@ -17,7 +17,7 @@ from thonecls.errors import ConfigError
 from thonecls.methods import deep
 from thonecls.methods.spectral import SPECTRAL
 from thonecls.metrics import find_degenerate
-from thonecls.priors import ESTIMATORS
+from thonecls.priors import ESTIMATORS, check_estimators, estimate_priors
 from thonecls.scene import Scene, band_statistics, standardize
 from thonecls.splits import Labels
 
@@ -71,12 +71,9 @@ def resolve_prior(prior: PriorChoice, scene: Scene, labels: Labels, seed: int = 
         )
     if not isinstance(prior, str):
         return float(prior)
-    if prior not in ESTIMATORS:
-        raise ConfigError(
-            f"no estimator of the prior is called {prior!r}: take one of {', '.join(ESTIMATORS)}"
-        )
-    positive, unlabeled = label_spectra(scene, labels)
-    return ESTIMATORS[prior](positive, unlabeled, np.random.default_rng(seed)).value
+    check_estimators([prior])
+    spectra = label_spectra(scene, labels)
+    return estimate_priors([prior], *spectra, seed=seed, interval=False)[0].value
 
 
 def label_spectra(scene: Scene, labels: Labels) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -26,7 +26,7 @@ from thonecls.inputs import (
 from thonecls.methods import METHODS, deep, label_spectra
 from thonecls.model import Model, Scored
 from thonecls.novelty import fit_novelty
-from thonecls.priors import ESTIMATORS, Prior
+from thonecls.priors import Prior, check_estimators, estimate_priors
 from thonecls.scene import ArraySource, BoolArray, FloatArray, Scene, Source, read_all, standardize
 from thonecls.splits import draw_labels, hold_out
 from thonecls.train import OnStep
@@ -150,8 +150,9 @@ def _prepare(
     if isinstance(scene.source, ArraySource) and positives.size > config.budget:
         _check_finite(scene.source)  # windows alone would find a bad pixel only after training
     if options.estimate_prior is not None:
-        prior = estimate(scene.source, positives, config, options.seed, (options.estimate_prior,))
-        config = replace(config, prior=prior[0].value)
+        names = (options.estimate_prior,)
+        (prior,) = estimate(scene.source, positives, config, options.seed, names, interval=False)
+        config = replace(config, prior=prior.value)
     return Task(out, scene, labels, positives, held, config, options)
 
 
@@ -215,12 +216,16 @@ def _score_spectra(task: Task) -> Windows:
 
 
 def estimate(
-    source: Source, positives: BoolArray, config: TrainConfig, seed: int, names: tuple[str, ...]
+    source: Source,
+    positives: BoolArray,
+    config: TrainConfig,
+    seed: int,
+    names: tuple[str, ...],
+    *,
+    interval: bool = True,
 ) -> list[Prior]:
-    """The class prior by some estimators, from the labels and as many unlabeled pixels."""
-    unknown = set(names) - set(ESTIMATORS)
-    if unknown:
-        raise ConfigError(f"no estimator is called {unknown.pop()!r}: {', '.join(ESTIMATORS)}")
+    """The class prior by some estimators, from the labels and the config's unlabeled pixels."""
+    check_estimators(names)
     if positives.size > config.budget:
         raise ConfigError(
             f"a prior is estimated on at most {config.budget:,} pixels: cut a part from the scene, "
@@ -229,7 +234,7 @@ def estimate(
     scene = read_all(source)
     labels = draw_labels(positives, scene.valid, config.unlabeled, np.random.default_rng(seed))
     spectra = label_spectra(scene, labels)
-    return [ESTIMATORS[name](*spectra, np.random.default_rng(seed)) for name in names]
+    return estimate_priors(names, *spectra, seed=seed, interval=interval)
 
 
 def _check_finite(source: Source) -> None:
