@@ -383,7 +383,13 @@ def test_another_method_writes_the_same_files(
 def test_a_method_on_spectra_writes_a_map_without_a_model(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert train(files, "--method", "matched-filter") == 0
+    command = ["train", files / "cube.npy", files / "truth.npy", "--target", "1"]
+    command += ["--out", files / "run", "--method"]
+    assert run(*command, "matched-filter", "--epochs", "3") == 2
+    assert "trains no network and has no use for --epochs" in capsys.readouterr().err
+    assert run(*command, "matched-filter", "--seeds", "3") == 2
+    assert "trains no network: leave out --seeds" in capsys.readouterr().err
+    assert run(*command, "matched-filter", "--unlabeled", "250") == 0
     names = {p.name for p in (files / "run").iterdir()}
     assert names == {
         "probability.npy",
@@ -395,7 +401,7 @@ def test_a_method_on_spectra_writes_a_map_without_a_model(
         "run.json",
     }
     assert np.isfinite(np.load(files / "run/probability.npy")).all()
-    assert train(files, "--method", "sam") == 2
+    assert run(*command, "sam") == 2
     assert "holds a model or a map already" in capsys.readouterr().err
 
 
@@ -407,6 +413,9 @@ def test_a_prior_is_asked_for_and_estimated(
     assert train(files, "--method", "nnpu", "--estimate-prior", "bbe", "--json") == 0
     summary = json.loads(capsys.readouterr().out)
     assert 0 < summary["config"]["prior"] < 1
+    both = ["--estimate-prior", "bbe", "--prior", "0.3", "--overwrite"]
+    assert train(files, "--method", "nnpu", *both) == 2
+    assert "a prior is given and to be estimated" in capsys.readouterr().err
     assert train(files, "--estimate-prior", "bbe", "--overwrite") == 2
     assert "t-honecls needs no class prior" in capsys.readouterr().err
     assert run("prior", files / "cube.npy", files / "truth.npy", "--target", 1, "--json") == 0

@@ -269,8 +269,15 @@ def test_population_minimiser_is_min_of_one_and_ratio_over_weight(order: int) ->
         (lambda p, u: nnpu(p, u, 0.3), 0.31),
         (lambda p, u: nnpu(p, u, 0.8), 0.28),
         (lambda p, u: abs_negative(p, u, 0.3), 0.31),
+        (lambda p, u: upu(p, u, 0.3) - 0.3 * 0.35, 0.205),  # without the positive risk
+        (lambda p, u: upu(p, u, 0.8) - 0.8 * 0.35, -0.12),
         (lambda p, u: oc(p, u, 0.3), 0.3005176720),
+        (lambda p, u: oc(p, u, 0.3, weight=1.0), 0.3183922401),
+        (lambda p, u: oc(p, u, 0.3, weight=0.0), 0.2928571429),
         (lambda p, u: oc_warmup(p, u, 0.3), 0.3302039019),
+        (lambda p, u: oc_warmup(p, u, 0.3, weight=1.0), 0.4183501006),
+        (lambda p, u: oc_warmup(p, u, 0.3, weight=0.0), 0.2924269596),
+        (lambda p, u: variational(p, u) - positive_loss(p), -0.9162907319),
         (lambda p, u: dist_pu(p, u, 0.4), 0.35),
         (bce, 1.0082320016),
         (mae, 1.5),
@@ -386,6 +393,16 @@ def test_the_game_of_pan_has_its_closed_form_values() -> None:
     assert pan_value(D_P, D_U, C_U).item() == pytest.approx(-0.7913617213, abs=1e-10)
     assert pan_value_reference(D_P, D_U, C_U).item() == pytest.approx(-0.5368419639, abs=1e-10)
     assert pan_coupling(C_U, C_U).item() == pytest.approx(-0.7259306092, abs=1e-10)  # not PAN
+
+
+@pytest.mark.parametrize("z", [30.0, 1000.0, -1000.0])
+def test_the_reference_game_of_pan_stays_finite_where_d_is_sure(z: float) -> None:
+    unlabeled = torch.full((3,), z, requires_grad=True)
+    value = pan_value_reference(torch.full((2,), z), unlabeled, torch.full((3,), z))
+    value.backward()
+    assert value.isfinite()
+    assert unlabeled.grad is not None
+    assert unlabeled.grad.isfinite().all()
 
 
 def test_either_player_of_pan_is_moved_by_the_other() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,15 @@ import torch
 from thonecls.config import PAPER, TrainConfig
 from thonecls.datasets import Dataset, synthetic
 from thonecls.errors import ConfigError, LabelError
+from thonecls.loop import Recipe, run, sgd
+from thonecls.losses import pan_coupling, pan_value
 from thonecls.methods import METHODS, deep, resolve_prior
 from thonecls.methods.catalogue import as_markdown
 from thonecls.metrics import evaluate, find_degenerate
 from thonecls.model import Model
 from thonecls.scene import Scene
 from thonecls.splits import Labels, draw_labels
-from thonecls.train import fit
+from thonecls.train import fit, prepare
 
 QUICK = TrainConfig(
     epochs=14, batches=4, unlabeled=250, width=0.25, rate=2e-2, rate_decay=1.0, device="cpu"
@@ -32,7 +35,7 @@ FLOORS = dict.fromkeys(METHODS, 75.0) | {
     "variational": 0.0,  # collapses by design
     "bce": 50.0,  # loses recall: the class is in the unlabeled, as negatives
     "sce": 0.0,  # begins to learn only after twice as many epochs
-    "pan": 0.0,  # its classifier follows a discriminator that 14 epochs hardly train
+    "pan": 0.0,  # at this rate its discriminator learns the labels by heart: see below
     "pan-reference": 0.0,
 }
 INSTALLED = {"maxent": "elapid", "elkan-noto": "pulearn", "pu-bagging": "pulearn"}
@@ -198,3 +201,146 @@ def test_a_map_that_says_the_same_everywhere_is_noticed(easy: Dataset, labels: L
     assert find_degenerate(good, labels.positive) is None
     with pytest.warns(UserWarning, match="labelled pixels themselves are not mapped"):
         METHODS["nnpu"](easy.scene, labels, prior=0.001, config=QUICK)
+
+
+def test_a_map_of_the_labels_alone_is_noticed(easy: Dataset, labels: Labels) -> None:
+    learnt = np.zeros(easy.scene.shape, np.float32)
+    learnt.flat[labels.positive] = 1
+    assert "learnt by heart" in str(find_degenerate(learnt, labels.positive))
+    # As a sample of a larger map, it may still be right.
+    assert find_degenerate(learnt, labels.positive, pixels=1000) is None
+
+
+def train(method: str, easy: Dataset, labels: Labels, **options: Any) -> Model:
+    """A few epochs; options: for `deep.train`, or settings."""
+    passed = {
+        name: options.pop(name)
+        for name in ("on_step", "on_epoch", "checkpoint", "resume")
+        if name in options
+    }
+    config = deep.settings(method, QUICK, **{"epochs": 4, **options})
+    generator = torch.Generator().manual_seed(0)
+    return deep.train(method, easy.scene, labels, config=config, generator=generator, **passed)
+
+
+@pytest.mark.parametrize("method", ["vpu", "pan", "pan-reference"])
+def test_a_training_that_was_killed_goes_on_to_the_same_bits(
+    method: str, easy: Dataset, labels: Labels, tmp_path: Path
+) -> None:
+    whole = train(method, easy, labels)
+    assert whole.training["finished"]
+    path = tmp_path / "kept"
+    for stop in (2, 7, 11):
+        steps = iter(range(100))
+        part = train(
+            method,
+            easy,
+            labels,
+            checkpoint=path,
+            resume=True,
+            on_step=lambda _, steps=steps, stop=stop: next(steps) == stop,
+        )
+        assert not part.training["finished"] or stop == 11
+    again = train(method, easy, labels, checkpoint=path, resume=True)
+    assert again.training["finished"]
+    np.testing.assert_array_equal(again.score(easy.scene), whole.score(easy.scene))
+    assert again.ceiling == whole.ceiling
+
+
+def test_vpu_takes_the_epoch_with_the_least_held_out_loss(easy: Dataset, labels: Labels) -> None:
+    told = []
+    model = train(
+        "vpu",
+        easy,
+        labels,
+        epochs=12,
+        on_epoch=lambda progress: told.append(progress.snapshot()),
+    )
+    chosen = [snapshot.training["selected_epoch"] for snapshot in told]
+    assert chosen == sorted(chosen)
+    assert model.training["selected_epoch"] == chosen[-1]
+    assert len(model.training["history"]["loss"]) == 12
+    first = told[chosen[-1] - 1]
+    np.testing.assert_array_equal(model.score(easy.scene), first.score(easy.scene))
+
+
+def test_vpu_needs_two_labels_and_may_be_stopped_at_once(easy: Dataset, labels: Labels) -> None:
+    with pytest.raises(LabelError, match="sets labelled pixels apart"):
+        train("vpu", easy, Labels(labels.positive[:1], labels.unlabeled))
+    model = train("vpu", easy, labels, on_step=lambda _: True)
+    assert not model.training["finished"]
+    assert 0 < model.ceiling <= 1
+
+
+def test_vpu_holds_out_within_windows_too(easy: Dataset, labels: Labels) -> None:
+    large = synthetic(height=96, width=96, bands=4, fields=12, seed=5)
+    few = np.zeros(large.scene.shape, dtype=bool)
+    few.flat[np.flatnonzero(large.truth == 1)[::40]] = True
+    given = draw_labels(few, large.scene.valid, 250, np.random.default_rng(0))
+    model = train("vpu", large, given, epochs=1, budget=2 * 32 * 32)
+    assert model.training["windows"] > 2
+    assert model.training["selected_epoch"] == 1
+
+
+def test_the_game_of_pan_is_that_of_two_networks_by_turns(easy: Dataset, labels: Labels) -> None:
+    """Against a plain game: two networks, two optimisers, two losses."""
+    config = deep.settings("pan", QUICK, epochs=4)
+    ground = prepare(easy.scene, labels, config, torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(1)
+    model = run(
+        deep.Game(ground),
+        config=config,
+        generator=generator,
+        recipe=Recipe(terms=partial(deep._game_terms, pan_value)),
+    )
+    generator = torch.Generator().manual_seed(1)
+    c, d, _, _ = (ground.new_net(generator) for _ in range(4))
+    optimizers = [sgd(net, config) for net in (c, d)]
+    for epoch in range(config.epochs):
+        for batch in ground.batches(config.batches, generator):
+            c_logits, d_logits = ground.logits(c, batch), ground.logits(d, batch)
+            if epoch % 2 == 0:
+                value = pan_value(*d_logits, c_logits[1].detach(), eps=0.01)
+                loss, optimizer = -value, optimizers[1]
+            else:
+                loss = pan_coupling(d_logits[1].detach(), c_logits[1], 0.01)
+                optimizer = optimizers[0]
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    for (name, ours), plain in zip(model.net.named_parameters(), c.parameters(), strict=True):
+        torch.testing.assert_close(ours, plain, rtol=1e-4, atol=1e-6, msg=name)
+
+
+@pytest.mark.parametrize(
+    ("method", "rate", "floor"), [("pan", 5e-3, 80.0), ("pan-reference", 2e-3, 60.0)]
+)
+def test_pan_learns_an_easy_scene_at_a_lower_rate(
+    method: str, rate: float, floor: float, easy: Dataset, labels: Labels
+) -> None:
+    found = train(method, easy, labels, epochs=32, rate=rate).score(easy.scene)
+    assert evaluate(found, easy.truth == 1).f1 > floor
+
+
+@pytest.mark.parametrize(
+    "change", [{"ema": True}, {"ema": True, "beta": 0.5}, {"loss": "gce"}, {"warmup": 3}]
+)
+def test_pan_refuses_what_it_has_no_use_for(
+    change: dict[str, Any], easy: Dataset, labels: Labels
+) -> None:
+    with pytest.raises(ConfigError, match="a game of two networks"):
+        train("pan", easy, labels, **change)
+
+
+def test_a_warm_up_is_over_before_a_map_can_settle(easy: Dataset, labels: Labels) -> None:
+    model = train("oc", easy, labels, prior=0.35, epochs=40, settle=0.5, warmup=9)
+    assert 9 + 3 < len(model.training["history"]["loss"]) < 40
+
+
+def test_a_prior_may_come_with_the_settings(easy: Dataset, labels: Labels) -> None:
+    config = replace(QUICK, epochs=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # two epochs map nothing
+        given = METHODS["nnpu"](easy.scene, labels, config=config, prior=0.3)
+        within = METHODS["nnpu"](easy.scene, labels, config=replace(config, prior=0.3))
+    np.testing.assert_array_equal(within, given)

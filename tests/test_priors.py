@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from thonecls import priors
+from thonecls.datasets import indian_pines
 from thonecls.errors import ConfigError, LabelError
-from thonecls.priors import ESTIMATORS, Prior, bbe, estimate_bbe, estimate_priors, km
+from thonecls.methods import label_spectra
+from thonecls.priors import ESTIMATORS, Prior, bbe, estimate_bbe, estimate_priors, km, usable
+from thonecls.splits import paper_split
 
 FloatArray = NDArray[np.float64]
 
@@ -74,6 +77,12 @@ def test_what_two_estimators_share_is_found_once(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setitem(ESTIMATORS, name, counted)
     estimate_priors(["km1", "km2"], *blobs(0.3, unlabeled=50, positives=20), interval=False)
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_an_estimate_that_trains_nothing_is_refused_by_name(value: float) -> None:
+    with pytest.raises(ConfigError, match="bbe estimates a class prior of"):
+        usable(Prior("bbe", value, np.nan, np.nan))
 
 
 def test_an_unknown_estimator_is_refused_by_name() -> None:
@@ -170,8 +179,18 @@ def test_distances_agree_with_an_exact_solver(monkeypatch: pytest.MonkeyPatch) -
         assert cut.distance(at) == pytest.approx(exact, abs=1e-3)
 
 
-def test_estimates_agree_with_an_exact_solver() -> None:
-    positive, unlabeled = noisy_spectra(N_U, N_P, 0.25)
+def real_spectra() -> tuple[FloatArray, FloatArray]:
+    """Corn-notill of Indian Pines, by the paper's split."""
+    data = indian_pines()
+    positive, unlabeled = label_spectra(data.scene, paper_split(data.truth, 2).labels)
+    return positive[:N_P].astype(np.float64), unlabeled[:N_U].astype(np.float64)
+
+
+@pytest.mark.parametrize("spectra", [lambda: noisy_spectra(N_U, N_P, 0.25), real_spectra])
+def test_estimates_agree_with_an_exact_solver(
+    spectra: Callable[[], tuple[FloatArray, FloatArray]],
+) -> None:
+    positive, unlabeled = spectra()
     ours = km(positive, unlabeled, rng=rng(), bootstraps=0)
     exact = exact_km(whole_kernel(np.concatenate([unlabeled, positive])), N_U, N_P)
     assert [prior.value for prior in ours] == pytest.approx(exact, abs=0.02)

@@ -93,16 +93,20 @@ class SceneGround:
 
     def batches(self, count: int, generator: torch.Generator) -> list[Batch]:
         """One epoch of pseudo-batches."""
-        labels = [
-            (torch.from_numpy(s.labels.positive), torch.from_numpy(s.labels.unlabeled))
-            for s in self.sheets
+        if len(self.sheets) > 1:
+            order = torch.randperm(len(self.sheets), generator=generator).tolist()
+            return [self.whole_batch(i, self.sheets[i].labels) for i in order]
+        labels = self.sheets[0].labels
+        parts = torch.from_numpy(labels.positive), torch.from_numpy(labels.unlabeled)
+        return [
+            (0, (p.to(self.device), u.to(self.device)))
+            for p, u in pseudo_batches(*parts, count, generator)
         ]
-        if len(labels) == 1:
-            epoch = [(0, batch) for batch in pseudo_batches(*labels[0], count, generator)]
-        else:
-            order = torch.randperm(len(labels), generator=generator).tolist()
-            epoch = [(i, labels[i]) for i in order]
-        return [(i, (p.to(self.device), u.to(self.device))) for i, (p, u) in epoch]
+
+    def whole_batch(self, index: int, labels: Labels) -> Batch:
+        """All of some labels of one sheet."""
+        positive, unlabeled = torch.from_numpy(labels.positive), torch.from_numpy(labels.unlabeled)
+        return index, (positive.to(self.device), unlabeled.to(self.device))
 
     def new_net(self, generator: torch.Generator) -> FreeOCNet:
         """A network whose weights depend on `generator` alone; the global state stays as it was."""

@@ -5,6 +5,7 @@ What is trained on is a `Ground`; where a method departs from Algorithm 1, its `
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import inspect
 import json
@@ -24,9 +25,11 @@ from thonecls.checkpoint import EVERY, Keeper, State
 from thonecls.config import TrainConfig
 from thonecls.errors import ConfigError, TrainingError
 from thonecls.losses import LOSSES, positive_loss
+from thonecls.store import part
 from thonecls.teacher import CONSISTENCIES, DECAYS, ema_update_
 
 SETTLED_OVER = 3  # epochs over which the fall is averaged
+BEST = "best"  # in a recipe's memory: what the judge said and when, and the network's weights
 LEARNING = 0.8  # of its largest value: below, the mean probability has clearly fallen
 
 B = TypeVar("B")
@@ -130,7 +133,8 @@ class Recipe(Generic[B]):
     """How steps are made; the defaults are Algorithm 1.
 
     name: tells it from other recipes; begin: called before every epoch; whatever it or `terms`
-    must remember goes into `State.memory`, which checkpoints keep.
+    must remember goes into `State.memory`, which checkpoints keep. judge: a loss that is taken
+    after every epoch; the result is then the network of the epoch where it was least.
     """
 
     name: str = ""
@@ -138,6 +142,7 @@ class Recipe(Generic[B]):
     optimizer: Callable[[nn.Module, TrainConfig], torch.optim.Optimizer] = sgd
     rate: Callable[[TrainConfig, int], float] = exponential
     begin: Callable[[State, Any, TrainConfig], None] | None = None
+    judge: Callable[[nn.Module, Any], float] | None = None
 
 
 def run(
@@ -177,7 +182,12 @@ def run(
             "history": _history(state),
             "finished": _finished(state, config),
         }
-        return ground.model(state.teacher if config.ema else state.student, facts)
+        net = state.teacher if config.ema else state.student
+        if BEST in state.memory:
+            net = copy.deepcopy(net)
+            net.load_state_dict(part(state.memory, f"{BEST}."))
+            facts["selected_epoch"] = int(state.memory[BEST][1])
+        return ground.model(net, facts)
 
     while not (stopped or _finished(state, config)):
         batches = ground.batches(config.batches, generator)
@@ -201,6 +211,9 @@ def run(
             state.history.append(list(progress.figures))
             state.epoch, state.step, state.sums = state.epoch + 1, 0, [0.0] * len(Figures._fields)
             state.shuffle = generator.get_state()
+            if recipe.judge is not None:
+                net = state.teacher if config.ema else state.student
+                _keep_best_(state, net, recipe.judge(net, ground))
             if on_epoch is not None:
                 on_epoch(progress)
     keeper.keep(state, now=True)
@@ -241,6 +254,15 @@ def _step_(
     return figures
 
 
+def _keep_best_(state: State, net: nn.Module, loss: float) -> None:
+    """Remember the network, if none had a smaller loss, and the epoch it comes from."""
+    if BEST in state.memory and loss >= state.memory[BEST][0]:
+        return
+    state.memory[BEST] = torch.tensor([loss, state.epoch], dtype=torch.float64)
+    for name, value in net.state_dict().items():
+        state.memory[f"{BEST}.{name}"] = value.clone()
+
+
 def objective(
     student: nn.Module,
     teacher: nn.Module,
@@ -257,21 +279,24 @@ def objective(
             target = logits_of(teacher)
     positive, unlabeled = logits_of(student)
     pu = LOSSES[config.loss](positive, unlabeled, **_hyper(config))
-    part = positive_loss(positive.detach())
+    of_positive = positive_loss(positive.detach())
+    rest = pu.detach() - of_positive
     if target is None:
         share = torch.sigmoid(unlabeled.detach()).mean()
-        return Terms(pu, part, pu.detach() - part, torch.zeros_like(part), share)
+        return Terms(pu, of_positive, rest, torch.zeros_like(rest), share)
     logits = torch.cat([positive, unlabeled])
     consistency = CONSISTENCIES[config.consistency](logits, torch.cat(target))
     loss = pu + config.beta * consistency
     share = torch.sigmoid(target[1]).mean()
-    return Terms(loss, part, pu.detach() - part, consistency.detach(), share)
+    return Terms(loss, of_positive, rest, consistency.detach(), share)
 
 
 def _finished(state: State, config: TrainConfig) -> bool:
-    """Whether all epochs are done, or the map has settled."""
+    """Whether all epochs are done, or the map has settled; a warm-up does not count."""
+    if state.epoch >= config.epochs:
+        return True
     share = [figures[Figures._fields.index("share")] for figures in state.history]
-    return state.epoch >= config.epochs or has_settled(share, config.settle)
+    return state.epoch > config.warmup + SETTLED_OVER and has_settled(share, config.settle)
 
 
 def has_settled(share: list[float], settle: float) -> bool:
@@ -331,8 +356,8 @@ def _fingerprint(
     shapes = {name: list(value.shape) for name, value in start.student.state_dict().items()}
     digest.update(json.dumps([recipe.name, shapes]).encode())
     digest.update(start.shuffle.numpy().tobytes())
-    for part in ground.identity:
-        digest.update(part)
+    for piece in ground.identity:
+        digest.update(piece)
     return digest.hexdigest()
 
 

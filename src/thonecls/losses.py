@@ -195,7 +195,7 @@ def dist_pu(positive: Tensor, unlabeled: Tensor, prior: float) -> Tensor:
 def vpu(positive: Tensor, unlabeled: Tensor, mix: float = 0.3) -> Tensor:
     """vPU (Chen 2020): the variational loss, and a MixUp term that keeps it from collapsing.
 
-    Mixed are the features before the decoder, which is linear: the logit of the mixture is the
+    Mixed are the features before the head, which is linear: the logit of the mixture is the
     mixture of the logits. So every positive is mixed with every unlabeled pixel, and the mean
     over the Beta(0.3, 0.3) weight is taken by Gauss-Jacobi quadrature in place of one draw.
     """
@@ -237,7 +237,8 @@ def pan_value_reference(
     """The game as PAN's authors coded it: sums, and a hinge on as many unlabeled as positive."""
     d_p, d_u = (torch.sigmoid(_at_least_float32(z)) for z in (d_positive, d_unlabeled))
     first = d_u[: len(d_p)]
-    level = torch.log(1 - first.mean().detach())
+    rest = torch.sigmoid(-_at_least_float32(d_unlabeled)[: len(d_p)]).mean().detach()
+    level = torch.log(rest.clamp(min=torch.finfo(rest.dtype).tiny))  # 1 - rest may round to 1
     hinge = torch.clamp(torch.log(1 - first + eps) - level, min=0)
     coupling = pan_coupling(d_unlabeled, c_unlabeled, eps) * len(d_u)
     return torch.log(d_p + eps).sum() + hinge.sum() + weight * coupling
@@ -311,6 +312,8 @@ def _series(s: Tensor, order: int) -> Tensor:
     return series
 
 
+# -E_p[log f] plus a part of the unlabeled: these two can be shown apart.
+ADDITIVE = ("taylor", "variational", "bce")
 LOSSES: dict[str, Callable[..., Tensor]] = {
     "taylor": taylor_variational,
     "variational": variational,

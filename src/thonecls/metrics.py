@@ -13,6 +13,7 @@ from thonecls.errors import LabelError
 
 EVERYWHERE = 0.97  # of a scene: a map of more says the same everywhere
 NOWHERE = 0.1  # of the labels: a map of fewer has not learnt the class
+BY_HEART = 0.1  # of the labels: a map with fewer pixels beside them knows only them
 
 
 @dataclass(frozen=True)
@@ -105,11 +106,16 @@ def evaluate_pu(
 
 
 def find_degenerate(
-    probability: NDArray[np.float32], positive: NDArray[np.int64], threshold: float = 0.5
+    probability: NDArray[np.float32],
+    positive: NDArray[np.int64],
+    threshold: float = 0.5,
+    *,
+    pixels: float | None = None,
 ) -> str | None:
     """What is wrong with a map that says (nearly) the same everywhere, and what to try.
 
-    probability: (H, W), NaN on nodata; positive: flat indices of the labelled pixels of the class.
+    probability: (H, W), NaN on nodata; positive: flat indices of the labelled pixels of the class;
+    pixels: how many are mapped in all, where `probability` is but a sample.
 
     >>> find_degenerate(np.full((4, 4), 0.9, dtype=np.float32), np.array([2]))[:38]
     '100.0 % of the scene is mapped as the '
@@ -129,4 +135,9 @@ def find_degenerate(
             "nothing. Train longer or at a lower order, or take another method; a class prior "
             "that is too small also does this"
         ).replace("%", " %")
+    if (mapped.sum() if pixels is None else pixels) < (1 + BY_HEART) * positive.size:
+        return (
+            "hardly a pixel is mapped but the labelled ones: they were learnt by heart, unless "
+            "they are all there is of the class. Train for fewer epochs, or take another method"
+        )
     return None

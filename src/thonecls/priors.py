@@ -411,6 +411,16 @@ ESTIMATORS: dict[str, Callable[..., Iterable[Prior]]] = {
 }
 
 
+def usable(prior: Prior) -> float:
+    """The value of an estimate that a method is to work with."""
+    if not 0 < prior.value < 1:
+        raise ConfigError(
+            f"{prior.name} estimates a class prior of {prior.value:g}, with which nothing can be "
+            "trained: give a number, or take another estimator"
+        )
+    return prior.value
+
+
 def check_estimators(names: Iterable[str]) -> None:
     """Refuse names that are not in `ESTIMATORS`."""
     unknown = [name for name in names if name not in ESTIMATORS]

@@ -364,9 +364,9 @@ def prior(
 ) -> int:
     """Estimate how large a share of the scene the class takes, by three estimators.
 
-    T-HOneCls does not need this number; nnPU, uPU, OC and Dist-PU do. The intervals hold 90 % of
-    the estimates on resampled pixels; they say nothing of an estimator's bias, so look whether the
-    three agree. KM1 and KM2 are often far too large for small classes.
+    T-HOneCls does not need this number; nnPU, uPU, abs-negative, OC and Dist-PU do. The intervals
+    hold 90 % of the estimates on resampled pixels; they say nothing of an estimator's bias, so look
+    whether the three agree. KM1 and KM2 are often far too large for small classes.
 
     Example: thonecls prior scene.mat truth.mat --target 3
     """

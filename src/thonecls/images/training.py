@@ -8,21 +8,22 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+from torch import nn
 
 from thonecls.checkpoint import EVERY
 from thonecls.config import TrainConfig
-from thonecls.errors import ConfigError
-from thonecls.images.items import ItemBatch, ItemGround, ItemModel, Rows
+from thonecls.errors import ConfigError, LabelError
+from thonecls.images.items import ItemBatch, ItemGround, ItemModel, Rows, item_logits
 from thonecls.images.networks import StagedNet
 from thonecls.images.recipes import P3MIX, PLAIN, DistPU, vpu
 from thonecls.loop import Progress, Recipe, check_prior, run
 from thonecls.losses import LOSSES, variational
 from thonecls.model import resolve_device
+from thonecls.relative import Relative, hold_out
 
 T = TypeVar("T")
 OnEpoch = Callable[[Progress[ItemModel]], None]
 OnStep = Callable[[Progress[ItemModel]], bool | None]
-HELD_OUT = 0.1  # share of both kinds of items by which vPU selects its epoch
 MIX = 0.3  # weight of vPU's MixUp
 
 # The paper's settings on CIFAR-10, where it states them, and else those of vPU, whose network,
@@ -104,8 +105,7 @@ def fit_items(
 
     make: a new network; config: as `item_settings` gives it; sizes: positive and unlabeled items
     of a step, else those of the method; mix: weight of vPU's MixUp; the rest as for
-    `thonecls.fit`. Dist-PU runs its epochs twice, once for each phase; vPU keeps no checkpoint and
-    begins anew.
+    `thonecls.fit`. Dist-PU runs its epochs twice, once for each phase.
     """
     check_prior(config)
     item_settings(method)  # refuses one that is not known
@@ -123,7 +123,29 @@ def fit_items(
 
     if method == "vpu":
         kept, held = zip(*(_part(rows, generator) for rows in (positive, unlabeled)), strict=True)
-        return _select(ground(*kept), held, config, generator, vpu(mix), on_epoch, on_step)
+        if not all(held):
+            raise LabelError("vPU sets items apart to choose its epoch by: label at least two")
+        items = ground(*kept)
+
+        def loss(net: nn.Module, ground: ItemGround) -> float:
+            return float(variational(*(item_logits(net, rows, ground.device) for rows in held)))
+
+        def largest(model: ItemModel) -> float:
+            return float(torch.sigmoid(model.logits(items.unlabeled).max()))
+
+        relative: Relative[ItemModel] = Relative(largest)
+        model = run(
+            items,
+            config=config,
+            generator=generator,
+            recipe=replace(vpu(mix), judge=loss),
+            on_epoch=relative.told(on_epoch),
+            on_step=relative.told(on_step),
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+            resume=resume,
+        )
+        return relative(model)
     items = ground(positive, unlabeled)
     phases = [(config, training.recipe)]
     if method == "dist-pu":
@@ -175,49 +197,10 @@ def _joined(models: list[ItemModel]) -> ItemModel:
     return replace(models[-1], training={**trainings[-1], "history": history, "seconds": seconds})
 
 
-def _select(
-    ground: ItemGround,
-    held: tuple[Rows, Rows],
-    config: TrainConfig,
-    generator: torch.Generator,
-    recipe: Recipe[ItemBatch],
-    on_epoch: OnEpoch | None,
-    on_step: OnStep | None,
-) -> ItemModel:
-    """Of all epochs that with the least variational loss on held-out items.
-
-    Its probabilities are divided by their largest among the unlabeled items: the variational
-    loss leaves their scale open.
-    """
-    best: tuple[float, ItemModel] | None = None
-
-    def select(progress: Progress[ItemModel]) -> None:
-        nonlocal best
-        model = progress.snapshot()
-        loss = float(variational(*(model.logits(rows).double() for rows in held)))
-        if best is None or loss < best[0]:
-            largest = float(torch.sigmoid(model.logits(ground.unlabeled).double().max()))
-            best = loss, replace(model, ceiling=max(largest, 1e-30))
-        if on_epoch is not None:
-            chosen = best[1]
-            on_epoch(replace(progress, snapshot=lambda: chosen))
-
-    last = run(
-        ground,
-        config=config,
-        generator=generator,
-        recipe=recipe,
-        on_epoch=select,
-        on_step=on_step,
-    )
-    return last if best is None else replace(best[1], training=last.training)
-
-
 def _part(rows: Rows, generator: torch.Generator) -> tuple[Rows, Rows]:
-    """A tenth set apart, at least one item."""
-    order = rows.places[torch.randperm(len(rows), generator=generator).numpy()]
-    count = max(1, round(HELD_OUT * len(rows)))
-    return Rows(rows.items, order[count:]), Rows(rows.items, order[:count])
+    """A tenth set apart."""
+    kept, held = hold_out(len(rows), generator)
+    return Rows(rows.items, rows.places[kept]), Rows(rows.items, rows.places[held])
 
 
 def _sizes(sizes: tuple[int, int] | int, positive: int, unlabeled: int) -> tuple[int, int]:

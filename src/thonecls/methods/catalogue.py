@@ -17,7 +17,7 @@ from thonecls.errors import ConfigError
 from thonecls.methods import deep
 from thonecls.methods.spectral import SPECTRAL
 from thonecls.metrics import find_degenerate
-from thonecls.priors import ESTIMATORS, check_estimators, estimate_priors
+from thonecls.priors import ESTIMATORS, check_estimators, estimate_priors, usable
 from thonecls.scene import Scene, band_statistics, standardize
 from thonecls.splits import Labels
 
@@ -51,6 +51,8 @@ class Method:
         **options: Any,
     ) -> ScoreMap:
         if self.needs_prior:
+            if prior is None and "config" in options:
+                prior = options["config"].prior
             options["prior"] = resolve_prior(prior, scene, labels, seed)
         probability = self.score(scene, labels, seed, **options)
         message = find_degenerate(probability, labels.positive)
@@ -73,7 +75,7 @@ def resolve_prior(prior: PriorChoice, scene: Scene, labels: Labels, seed: int = 
         return float(prior)
     check_estimators([prior])
     spectra = label_spectra(scene, labels)
-    return estimate_priors([prior], *spectra, seed=seed, interval=False)[0].value
+    return usable(*estimate_priors([prior], *spectra, seed=seed, interval=False))
 
 
 def label_spectra(scene: Scene, labels: Labels) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -116,7 +118,7 @@ METHODS: dict[str, Method] = {
         "t-honecls",
         "Taylor variational loss + KL to an EMA teacher",
         "Zhao 2023",
-        "order 2, β 0.5, α 0.99",
+        "order 2, β 0.5, α 0.99, clip 6",
     ),
     "taylor": _deep(
         "taylor", "Taylor variational loss, no teacher", "Zhao 2023", "order 2, clip 6"
@@ -128,7 +130,7 @@ METHODS: dict[str, Method] = {
         "vpu",
         "variational loss + MixUp; epoch by held-out loss; probability over its maximum",
         "Chen 2020",
-        "weight 0.3, Beta(0.3, 0.3), 10 % held out",
+        "weight 0.3, Beta(0.3, 0.3), 10 % held out, clip 6",
     ),
     "nnpu": _deep(
         "nnpu", "non-negative PU risk", "Kiryo 2017", "sigmoid, β 0, γ 1", needs_prior=True
@@ -145,7 +147,11 @@ METHODS: dict[str, Method] = {
         needs_prior=True,
     ),
     "dist-pu": _deep(
-        "dist-pu", "label distribution term of Dist-PU", "Zhao 2022 (Dist-PU)", needs_prior=True
+        "dist-pu",
+        "label distribution term of Dist-PU",
+        "Zhao 2022 (Dist-PU)",
+        "sigmoid",
+        needs_prior=True,
     ),
     "bce": _deep("bce", "cross-entropy, unlabeled as negatives", "supervised classifier"),
     "mse": _deep("mse", "squared error, unlabeled as negatives", "Ghosh 2017"),
@@ -156,12 +162,16 @@ METHODS: dict[str, Method] = {
         "pan", "game of a classifier and a P-U discriminator", "Hu 2021", "λ 1e-4, eps 0.01"
     ),
     "pan-reference": _deep(
-        "pan-reference", "the same with the hinge and sums of its authors' code", "Hu 2021"
+        "pan-reference",
+        "the same with the hinge and sums of its authors' code",
+        "Hu 2021",
+        "λ 1e-4, eps 0.01",
     ),
     "pan-as-run": _deep(
         "pan-as-run",
         "what the paper's PAN column amounts to: cross-entropy in every second epoch",
         "Zhao 2023",
+        "half of the epochs",
     ),
     "sam": _spectral("sam", "angle to the mean spectrum", "Kruse 1993", "recall 0.9"),
     "matched-filter": _spectral(
@@ -171,24 +181,41 @@ METHODS: dict[str, Method] = {
         "cem", "output energy under a constraint on the target", "Harsanyi 1993", "recall 0.9"
     ),
     "ace": _spectral("ace", "whitened angle to the target", "Kraut 2005", "recall 0.9"),
-    "ocsvm": _spectral("ocsvm", "one-class margin around the positives", "Schölkopf 2001"),
+    "ocsvm": _spectral(
+        "ocsvm", "one-class margin around the positives", "Schölkopf 2001", "ν 0.1, recall 0.9"
+    ),
     "isolation-forest": _spectral(
-        "isolation-forest", "isolation depth among the positives", "Liu 2008"
+        "isolation-forest",
+        "isolation depth among the positives",
+        "Liu 2008",
+        "100 trees, recall 0.9",
     ),
     "biased-svm": _spectral(
-        "biased-svm", "hinge with two costs, chosen by recall² / share", "Liu 2003"
+        "biased-svm",
+        "hinge with two costs, chosen by recall² / share",
+        "Liu 2003",
+        "at most 1500 unlabeled",
     ),
     "pu-bagging": _spectral(
         "pu-bagging",
         "trees on positives against random unlabeled",
         "Mordelet 2014",
+        "100 trees",
         extra="methods",
     ),
     "elkan-noto": _spectral(
-        "elkan-noto", "P-vs-U classifier over its mean on positives", "Elkan 2008", extra="methods"
+        "elkan-noto",
+        "P-vs-U classifier over its mean on positives",
+        "Elkan 2008",
+        "20 % held out",
+        extra="methods",
     ),
     "maxent": _spectral(
-        "maxent", "relative entropy to the background", "Phillips 2006", extra="methods"
+        "maxent",
+        "relative entropy to the background",
+        "Phillips 2006",
+        "20 MNF components, recall 0.9",
+        extra="methods",
     ),
 }
 
@@ -202,6 +229,7 @@ def as_markdown() -> str:
     for name, method in METHODS.items():
         prior = "needed" if method.needs_prior else ""
         on = "the whole scene" if method.network else "single spectra"
-        cells = (f"`{name}`", method.minimises, prior, on, method.paper, method.constants)
+        constants = method.constants + (f"; extra `{method.extra}`" if method.extra else "")
+        cells = (f"`{name}`", method.minimises, prior, on, method.paper, constants)
         lines.append(f"| {' | '.join(cell.replace('|', '∣') for cell in cells)} |")
     return "\n".join(lines)

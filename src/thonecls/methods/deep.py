@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-import itertools
-import time
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import ArrayLike
+from torch import Tensor, nn
 
-from thonecls.checkpoint import EVERY
+from thonecls.checkpoint import EVERY, State
 from thonecls.config import TrainConfig
-from thonecls.errors import ConfigError
-from thonecls.loop import Figures, Progress, sgd, training_facts
-from thonecls.losses import pan_coupling, pan_value, pan_value_reference, variational
+from thonecls.errors import ConfigError, LabelError
+from thonecls.ground import Batch, SceneGround
+from thonecls.loop import Recipe, Terms, run
+from thonecls.losses import (
+    pan_coupling,
+    pan_value,
+    pan_value_reference,
+    positive_loss,
+    variational,
+)
 from thonecls.model import Model
 from thonecls.net import FreeOCNet
-from thonecls.scene import Source, read_all
-from thonecls.splits import Labels, check_positives, draw_labels, positive_mask
-from thonecls.train import OnEpoch, OnStep, fit, prepare
+from thonecls.relative import Relative, hold_out
+from thonecls.scene import Source
+from thonecls.splits import Labels
+from thonecls.train import OnEpoch, OnStep, prepare
 
 # The baselines share the paper's schedule; they are single networks, without clipping.
 ALONE: dict[str, Any] = {"beta": 0.0, "ema": False, "clip": 1e9}
@@ -40,13 +48,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "sce": {"loss": "sce", **ALONE},
     "tce": {"loss": "tce", "order": 6, **ALONE},
     "dist-pu": {"loss": "dist-pu", **ALONE},
-    "pan": {"loss": "bce", **ALONE},
-    "pan-reference": {"loss": "bce", **ALONE},
+    "pan": {"loss": "bce", "settle": 0.0, **ALONE},  # its map moves in every second epoch only
+    "pan-reference": {"loss": "bce", "settle": 0.0, **ALONE},
     "pan-as-run": {"loss": "bce", **ALONE},
 }
 GAMES = {"pan": pan_value, "pan-reference": pan_value_reference}
 BOUND = 0.01  # eps in the logarithms of PAN's coupling, which has no bound without it
-HELD_OUT = 0.1  # share of both kinds of pixels by which vPU selects its epoch
 
 
 def settings(method: str, base: TrainConfig, **change: Any) -> TrainConfig:
@@ -73,149 +80,143 @@ def train(
     checkpoint_every: float = EVERY,
     resume: bool = False,
 ) -> Model:
-    """Train by one of `SETTINGS`; config: as `settings` gives it; the rest as for `fit`.
-
-    vPU and PAN keep no checkpoint: they start again.
-    """
-    if method == "vpu":
-        return _train_vpu(scene, labels, config, generator, on_epoch, on_step)
-    if method in GAMES:
-        return _play_pan(method, scene, labels, config, generator, on_epoch, on_step)
-    return fit(
-        scene,
-        labels,
+    """Train by one of `SETTINGS`; config: as `settings` gives it; the rest as for `fit`."""
+    ground = prepare(scene, labels, config, generator)
+    train_on = partial(
+        run,
         config=config,
         generator=generator,
-        on_epoch=on_epoch,
-        on_step=on_step,
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
         resume=resume,
     )
+    if method == "vpu":
+        ground, held = _hold_out(ground, generator)
+        relative: Relative[Model] = Relative(partial(_largest, ground))
+        model = train_on(
+            ground,
+            recipe=Recipe(name="vpu", judge=partial(_loss_on, held)),
+            on_epoch=relative.told(on_epoch),
+            on_step=relative.told(on_step),
+        )
+        return relative(model)
+    if method in GAMES:
+        _check_game(method, config)
+        recipe = Recipe(name=method, terms=partial(_game_terms, GAMES[method]))
+        return train_on(Game(ground), recipe=recipe, on_epoch=on_epoch, on_step=on_step)
+    return train_on(ground, on_epoch=on_epoch, on_step=on_step)
 
 
-def _train_vpu(
-    scene: Source,
-    labels: Labels | ArrayLike,
-    config: TrainConfig,
-    generator: torch.Generator,
-    on_epoch: OnEpoch | None,
-    on_step: OnStep | None,
-) -> Model:
-    """vPU: of all epochs that with the least variational loss on held-out pixels.
-
-    The result's probabilities are divided by their largest among the unlabeled pixels: the
-    variational loss leaves their scale open.
-    """
-    rng = np.random.default_rng(int(torch.randint(2**62, (), generator=generator)))
-    if not isinstance(labels, Labels):
-        mask = positive_mask(labels, scene.shape)
-        labels = draw_labels(mask, read_all(scene).valid, config.unlabeled, rng)
-    check_positives(labels.positive, scene.shape)
-    kept, held = _hold_out(labels, rng)
-    best: tuple[float, Model] | None = None
-
-    def select(progress: Progress[Model]) -> None:
-        nonlocal best
-        model = progress.snapshot()
-        probability = torch.from_numpy(model.score(scene, device=config.device)).flatten()
-        logits = torch.logit(probability.double().clamp(1e-30, 1 - 1e-15))
-        loss = variational(
-            logits[torch.from_numpy(held.positive)], logits[torch.from_numpy(held.unlabeled)]
-        ).item()
-        if best is None or loss < best[0]:
-            largest = float(probability[torch.from_numpy(kept.unlabeled)].max())
-            best = loss, replace(model, ceiling=max(largest, 1e-30))
-        if on_epoch is not None:
-            on_epoch(replace(progress, snapshot=lambda: best[1] if best else model))
-
-    fit(scene, kept, config=config, generator=generator, on_epoch=select, on_step=on_step)
-    assert best is not None
-    return best[1]
+@torch.no_grad()
+def _largest(ground: SceneGround, model: Model) -> float:
+    """The largest probability among the unlabeled pixels."""
+    sheets = enumerate(ground.sheets)
+    batches = [ground.whole_batch(i, sheet.labels) for i, sheet in sheets]
+    highest = max(ground.logits(model.net, batch)[1].double().max() for batch in batches)
+    return torch.sigmoid(highest).item()
 
 
-def _hold_out(labels: Labels, rng: np.random.Generator) -> tuple[Labels, Labels]:
-    """A tenth of either kind set apart, at least one pixel."""
-    parts = []
-    for pixels in (labels.positive, labels.unlabeled):
-        count = max(1, round(HELD_OUT * len(pixels)))
-        held = rng.choice(np.sort(pixels), size=count, replace=False)
-        parts.append((np.setdiff1d(pixels, held), np.sort(held)))
-    (p_kept, p_held), (u_kept, u_held) = parts
-    return Labels(p_kept, u_kept), Labels(p_held, u_held)
+def _hold_out(ground: SceneGround, generator: torch.Generator) -> tuple[SceneGround, list[Batch]]:
+    """A tenth of the labels of either kind set apart, at least one pixel of each."""
+    kept, held = [], []
+    for index, sheet in enumerate(ground.sheets):
+        parts = sheet.labels.positive, sheet.labels.unlabeled
+        orders = [hold_out(len(pixels), generator) for pixels in parts]
+        stay, go = (
+            Labels(*(pixels[order[i]] for pixels, order in zip(parts, orders, strict=True)))
+            for i in range(2)
+        )
+        kept.append(replace(sheet, labels=stay))
+        held.append(ground.whole_batch(index, go))
+    for position, kind in enumerate(("labelled", "unlabeled")):
+        if not any(len(pixels[position]) for _, pixels in held):
+            raise LabelError(
+                f"vPU sets {kind} pixels apart to choose its epoch by, and needs at least two: "
+                "give more"
+            )
+    return replace(ground, sheets=kept), held
 
 
-class Player(NamedTuple):
-    """One of PAN's two networks."""
+@torch.no_grad()
+def _loss_on(held: list[Batch], net: nn.Module, ground: SceneGround) -> float:
+    """The variational loss of a network on held-out pixels."""
+    logits = [ground.logits(net, batch) for batch in held]
+    positive, unlabeled = (torch.cat(parts).double() for parts in zip(*logits, strict=True))
+    return variational(positive, unlabeled).item()
 
-    net: FreeOCNet
-    optimizer: torch.optim.Optimizer
+
+class Players(nn.Module):
+    """PAN's two networks: the classifier, and the discriminator of positive from unlabeled."""
+
+    def __init__(self, classifier: FreeOCNet, discriminator: FreeOCNet) -> None:
+        super().__init__()
+        self.classifier, self.discriminator = classifier, discriminator
 
 
-def _play_pan(
-    method: str,
-    scene: Source,
-    labels: Labels | ArrayLike,
-    config: TrainConfig,
-    generator: torch.Generator,
-    on_epoch: OnEpoch | None,
-    on_step: OnStep | None,
-) -> Model:
-    """PAN: a discriminator D of positive from unlabeled, and the classifier C that it teaches.
+@dataclass(frozen=True, eq=False)
+class Game:
+    """A scene as the ground of PAN: what is trained is a pair, and the classifier is the model."""
 
-    They take turns by epochs; an epoch of D raises the value of the game, one of C lowers it.
+    scene: SceneGround
+
+    @property
+    def pixels(self) -> int:
+        return self.scene.pixels
+
+    @property
+    def identity(self) -> list[bytes]:
+        return self.scene.identity
+
+    def batches(self, count: int, generator: torch.Generator) -> list[Batch]:
+        return self.scene.batches(count, generator)
+
+    def new_net(self, generator: torch.Generator) -> Players:
+        return Players(self.scene.new_net(generator), self.scene.new_net(generator))
+
+    def logits(self, net: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+        assert isinstance(net, Players)
+        return self.scene.logits(net.classifier, batch)
+
+    def facts(self) -> dict[str, Any]:
+        return self.scene.facts()
+
+    def model(self, net: nn.Module, facts: dict[str, Any]) -> Model:
+        assert isinstance(net, Players)
+        return self.scene.model(net.classifier, facts)
+
+
+def _check_game(method: str, config: TrainConfig) -> None:
+    """Refuse settings that PAN has no use for."""
+    plain = replace(config, **SETTINGS[method], warmup=0)
+    for name in ("loss", "beta", "ema", "warmup"):
+        if getattr(config, name) != getattr(plain, name):
+            raise ConfigError(
+                f"{method} is a game of two networks, without a teacher, a warm-up or another "
+                f"loss: leave {name!r} as it is"
+            )
+
+
+def _game_terms(
+    value: Callable[..., Tensor], state: State, game: Game, batch: Batch, config: TrainConfig
+) -> Terms:
+    """A step of PAN; its networks take turns by epochs: D raises the game's value, C lowers it.
+
     C sees of it only the coupling: its weight would be a factor on the learning rate, and is left
     out for C, as Adam would leave it out.
     """
-    ground = prepare(scene, labels, config, generator)
-    value = GAMES[method]
-    classifier, discriminator = (
-        Player(net, sgd(net, config)) for net in (ground.new_net(generator) for _ in range(2))
-    )
-    history: list[float] = []
-    seconds = 0.0
-
-    def snapshot() -> Model:
-        facts = {
-            **training_facts(config, ground),
-            "seconds": round(seconds, 3),
-            "history": {"loss": history},
-            "finished": True,
-        }
-        return ground.model(classifier.net, facts)
-
-    for epoch in range(config.epochs):
-        mover, other = (
-            (discriminator, classifier) if epoch % 2 == 0 else (classifier, discriminator)
-        )
-        batches = ground.batches(config.batches, generator)
-        total = 0.0
-        for step, (index, batch) in enumerate(batches, 1):
-            began = time.perf_counter()
-            cube, valid = ground.inputs(index)
-            pixels, counts = torch.cat(batch), [len(part) for part in batch]
-            moving = mover.net.logits_at(cube, pixels, valid).split(counts)
-            with torch.no_grad():
-                still = other.net.logits_at(cube, pixels, valid).split(counts)
-            loss = (
-                -value(moving[0], moving[1], still[1], eps=BOUND)
-                if mover is discriminator
-                else pan_coupling(still[1], moving[1], BOUND)
-            )
-            for group in mover.optimizer.param_groups:
-                group["lr"] = config.rate * config.rate_decay**epoch
-            mover.optimizer.zero_grad()
-            loss.backward()
-            mover.optimizer.step()
-            total += loss.item()
-            seconds += time.perf_counter() - began
-            figures = Figures(total / step, *itertools.repeat(0.0, len(Figures._fields) - 1))
-            progress = Progress(
-                epoch + 1, config.epochs, step, len(batches), figures, ground.pixels, snapshot
-            )
-            if on_step is not None and on_step(progress):
-                return snapshot()
-        history.append(total / len(batches))
-        if on_epoch is not None:
-            on_epoch(progress)
-    return snapshot()
+    players = state.student
+    assert isinstance(players, Players)
+    if state.epoch % 2 == 0:
+        with torch.no_grad():
+            of_c = game.logits(players, batch)
+        of_d = game.scene.logits(players.discriminator, batch)
+        loss = -value(*of_d, of_c[1], eps=BOUND)
+    else:
+        with torch.no_grad():
+            of_d = game.scene.logits(players.discriminator, batch)
+        of_c = game.logits(players, batch)
+        loss = pan_coupling(of_d[1], of_c[1], BOUND)
+    positive, unlabeled = of_c[0].detach(), of_c[1].detach()
+    part = positive_loss(positive)
+    share = torch.sigmoid(unlabeled).mean()
+    return Terms(loss, part, loss.detach() - part, torch.zeros_like(part), share)

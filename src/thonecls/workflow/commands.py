@@ -45,6 +45,8 @@ class TrainOptions:
             raise ConfigError(f"there is no method {self.method!r}: see `thonecls methods`")
         if self.seeds < 1:
             raise ConfigError(f"'seeds' must be 1 or more. Got {self.seeds} instead")
+        if self.seeds > 1 and not METHODS[self.method].network:
+            raise ConfigError(f"{self.method} trains no network: leave out --seeds")
         check_seed(self.seed)
         if self.holdout and not 0 < self.holdout < 1:
             raise ConfigError(f"'holdout' must be from 0 to below 1. Got {self.holdout:g} instead")

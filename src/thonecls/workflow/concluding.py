@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from thonecls.config import TrainConfig
 from thonecls.inputs import LabelInput, SceneInput
+from thonecls.losses import ADDITIVE
 from thonecls.metrics import find_degenerate
 from thonecls.model import Model
 from thonecls.report import draw_curves
@@ -100,10 +101,13 @@ def conclude(
         "held_out": int(asked.held_out.size),
         **made,
         **({"threshold_reason": reasons[0]} if reasons else {}),
-        **_warning(asked, sample, made),
+        **_warning(task, asked, sample, made),
     }
     if models:
-        draw_curves(out / CURVES, models[0].training["history"], title="Training by epoch")
+        history = dict(models[0].training["history"])
+        if task.config.loss not in ADDITIVE:
+            history.pop("unlabeled", None)
+        draw_curves(out / CURVES, history, title="Training by epoch")
     finish(
         out,
         task.scene,
@@ -176,9 +180,10 @@ def _keep_evidence(task: Task, asked: Asked, sample: Sample) -> None:
     save_evidence(task.out, Evidence(held, trained, unlabeled, spectra, scene, wavelengths))
 
 
-def _warning(asked: Asked, sample: Sample, made: dict[str, Any]) -> dict[str, str]:
+def _warning(task: Task, asked: Asked, sample: Sample, made: dict[str, Any]) -> dict[str, str]:
     """A word on a map that says the same everywhere, if it does."""
     _, trained, unlabeled = (part.mean(axis=0) for part in asked.split(sample))
     together = np.concatenate([trained, unlabeled])[None]
-    message = find_degenerate(together, np.arange(trained.size), made["threshold"])
+    pixels = made["mapped_share"] * task.positives.size
+    message = find_degenerate(together, np.arange(trained.size), made["threshold"], pixels=pixels)
     return {"warning": message} if message else {}

@@ -26,7 +26,7 @@ from thonecls.inputs import (
 from thonecls.methods import METHODS, deep, label_spectra
 from thonecls.model import Model, Scored
 from thonecls.novelty import fit_novelty
-from thonecls.priors import Prior, check_estimators, estimate_priors
+from thonecls.priors import Prior, check_estimators, estimate_priors, usable
 from thonecls.scene import ArraySource, BoolArray, FloatArray, Scene, Source, read_all, standardize
 from thonecls.splits import draw_labels, hold_out
 from thonecls.train import OnStep
@@ -150,9 +150,11 @@ def _prepare(
     if isinstance(scene.source, ArraySource) and positives.size > config.budget:
         _check_finite(scene.source)  # windows alone would find a bad pixel only after training
     if options.estimate_prior is not None:
+        if config.prior is not None:
+            raise ConfigError("a prior is given and to be estimated: leave one of the two out")
         names = (options.estimate_prior,)
         (prior,) = estimate(scene.source, positives, config, options.seed, names, interval=False)
-        config = replace(config, prior=prior.value)
+        config = replace(config, prior=usable(prior))
     return Task(out, scene, labels, positives, held, config, options)
 
 
