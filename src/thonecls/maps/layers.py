@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,14 @@ from numpy.typing import NDArray
 from thonecls.errors import ConfigError
 from thonecls.maps.cogs import MISSING, Cog, tag_texts, write_cogs
 from thonecls.maps.styles import write_layer_qml
-from thonecls.maps.unfinished import Unfinished
+from thonecls.maps.unfinished import Unfinished, WindowWriter
 from thonecls.maps.writer import MAP, PROBABILITY
 from thonecls.scene import FloatArray, Grid
 
 ROOM = 7  # bytes a pixel: 4 of the value, the rest for two rasters and overviews
 
 
-class LayerWriter:
+class LayerWriter(WindowWriter):
     """Takes windows of one layer in any order; leaves NAME.tif and NAME.qml, or nothing.
 
     NAME.tif: a COG in the scene's own geometry, uint8 in steps of `scale`, which it declares, so
@@ -57,31 +56,9 @@ class LayerWriter:
         self.folder, self.grid, self.name = Path(folder), grid, name
         self.scale, self.limit, self.description = scale, limit, description or name
         self.tags = tag_texts(tags)
-        self._work = Unfinished(self.folder, grid, name, tags=self.tags, room=ROOM, resume=resume)
-
-    def __enter__(self) -> LayerWriter:
-        self._work.open()
-        return self
-
-    def write(self, rows: slice, columns: slice, values: FloatArray) -> None:
-        """A window, (H, W) float32, NaN on nodata; a later one replaces an earlier."""
-        self._work.write(rows, columns, values)
-
-    def done(self, rows: slice, columns: slice) -> bool:
-        """Whether every pixel of a window has been written, now or before a resume."""
-        return self._work.done(rows, columns)
-
-    def finish(self) -> None:
-        """Make the files, out of sight: with several writers, before any is left."""
-        self._work.finish(self._make)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._work.close(self._make if kind is None else None)
+        super().__init__(
+            Unfinished(self.folder, grid, name, tags=self.tags, room=ROOM, resume=resume)
+        )
 
     def _make(self, folder: Path) -> None:
         path = folder / f"{self.name}.tif"

@@ -7,7 +7,8 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from types import TracebackType
+from typing import BinaryIO, Self
 
 import numpy as np
 
@@ -174,6 +175,41 @@ class _Scores:
     def close(self) -> None:
         with suppress(OSError):  # a full disk again; what counts was flushed
             self.file.close()
+
+
+class WindowWriter:
+    """Takes windows in any order; a kind of it says how the files are made of them, by `_make`."""
+
+    def __init__(self, work: Unfinished) -> None:
+        self._work = work
+
+    def __enter__(self) -> Self:
+        self._work.open()
+        return self
+
+    def write(self, rows: slice, columns: slice, values: FloatArray) -> None:
+        """A window, (H, W) float32, NaN on nodata; a later one replaces an earlier."""
+        self._work.write(rows, columns, values)
+
+    def done(self, rows: slice, columns: slice) -> bool:
+        """Whether every pixel of a window has been written, now or before a resume."""
+        return self._work.done(rows, columns)
+
+    def finish(self) -> None:
+        """Make the files, out of sight: with several writers, before any is left."""
+        self._work.finish(self._make)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._work.close(self._make if kind is None else None)
+
+    def _make(self, folder: Path) -> None:
+        """All files, in a folder of their own."""
+        raise NotImplementedError
 
 
 def _blocks(shape: tuple[int, int]) -> Iterator[tuple[slice, slice]]:

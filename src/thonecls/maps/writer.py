@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from thonecls.maps.cogs import MISSING, Cog, tag_texts, write_cogs
 from thonecls.maps.styles import write_categories, write_qml
-from thonecls.maps.unfinished import Unfinished
+from thonecls.maps.unfinished import Unfinished, WindowWriter
 from thonecls.report import CLASS, NODATA, QUIET
 from thonecls.scene import FloatArray, Grid
 
@@ -21,7 +20,7 @@ PROBABILITY, MAP = "probability.tif", "map.tif"
 PERCENT = 0.01  # declared as GDAL scale, so that QGIS shows 0..1, and others a percentage
 
 
-class MapWriter:
+class MapWriter(WindowWriter):
     """Takes windows of probability in any order; leaves whole maps in `folder`, or nothing.
 
     probability.tif: percents as uint8 with the scale 0.01, or float32 with `floats`; rounding
@@ -52,31 +51,9 @@ class MapWriter:
         self.folder, self.grid, self.threshold = Path(folder), grid, threshold
         self.tags, self.floats, self.label = tag_texts(tags), floats, label
         room = 16 if floats else 9
-        self._work = Unfinished(self.folder, grid, "map", tags=self.tags, room=room, resume=resume)
-
-    def __enter__(self) -> MapWriter:
-        self._work.open()
-        return self
-
-    def write(self, rows: slice, columns: slice, probability: FloatArray) -> None:
-        """A window, (H, W) float32 in 0..1, NaN on nodata; a later one replaces an earlier."""
-        self._work.write(rows, columns, probability)
-
-    def done(self, rows: slice, columns: slice) -> bool:
-        """Whether every pixel of a window has been written, now or before a resume."""
-        return self._work.done(rows, columns)
-
-    def finish(self) -> None:
-        """Make the files, out of sight: with several writers, before any is left."""
-        self._work.finish(self._make)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._work.close(self._make if kind is None else None)
+        super().__init__(
+            Unfinished(self.folder, grid, "map", tags=self.tags, room=room, resume=resume)
+        )
 
     def _make(self, folder: Path) -> None:
         """Both rasters and what lies beside them, in a folder of their own."""
