@@ -63,6 +63,15 @@ def _rgb(*labels: str) -> Study:
 IP = (("indian-pines", 2), ("indian-pines", 11))
 ELSEWHERE = (("houston-crop", 5), ("enmap-potsdam", 4))
 SPECTRAL = {name: {"method": name} for name, method in CATALOGUE.items() if not method.network}
+NNPU: dict[str, dict[str, Any]] = {
+    "nnPU": {"method": "nnpu", "prior": "true"},
+    "nnPU after 15 epochs of cross-entropy": {
+        "method": "nnpu",
+        "prior": "true",
+        "warmup": 15,
+        "warmup_loss": "bce",
+    },
+}
 LABELS = replace(
     STUDIES["labels"],
     columns={
@@ -93,6 +102,10 @@ PARTS: dict[str, Part] = {
     ),
     "methods-fast": Part(
         Study("Every network method at FAST's length", IP[1:], SHORT),
+        change=SAME_LENGTH,
+    ),
+    "nnpu": Part(
+        Study("nnPU with the true prior, from the start and after a warm-up", IP[:1], NNPU),
         change=SAME_LENGTH,
     ),
     "spectra": Part(Study("Methods on single spectra", IP, SPECTRAL)),
