@@ -139,7 +139,7 @@ def test_settings_of_a_method_lie_on_top_of_a_preset() -> None:
     assert deep.settings("t-honecls", PAPER) == PAPER
     assert deep.settings("oc", PAPER).warmup == 20
     assert deep.settings("gce", PAPER, epochs=7).epochs == 7
-    assert deep.settings("pan-as-run", PAPER).epochs == 150
+    assert deep.settings("pan-as-run", PAPER) == deep.settings("bce", PAPER)
     with pytest.raises(ConfigError, match="no network is trained by 'sam'"):
         deep.settings("sam", PAPER)
 

@@ -169,9 +169,8 @@ METHODS: dict[str, Method] = {
     ),
     "pan-as-run": _deep(
         "pan-as-run",
-        "what the paper's PAN column amounts to: cross-entropy in every second epoch",
+        "what the paper's PAN column amounts to: cross-entropy, as `bce`",
         "Zhao 2023",
-        "half of the epochs",
     ),
     "sam": _spectral("sam", "angle to the mean spectrum", "Kruse 1993", "recall 0.9"),
     "matched-filter": _spectral(

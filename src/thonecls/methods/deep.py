@@ -50,7 +50,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "dist-pu": {"loss": "dist-pu", **ALONE},
     "pan": {"loss": "bce", "settle": 0.0, **ALONE},  # its map moves in every second epoch only
     "pan-reference": {"loss": "bce", "settle": 0.0, **ALONE},
-    "pan-as-run": {"loss": "bce", **ALONE},
+    "pan-as-run": {"loss": "bce", **ALONE},  # its discriminator, which is all that learns
 }
 GAMES = {"pan": pan_value, "pan-reference": pan_value_reference}
 BOUND = 0.01  # eps in the logarithms of PAN's coupling, which has no bound without it
@@ -60,10 +60,6 @@ def settings(method: str, base: TrainConfig, **change: Any) -> TrainConfig:
     """The settings of a method, on top of a preset; `change` overrides both."""
     if method not in SETTINGS:
         raise ConfigError(f"no network is trained by {method!r}: take one of {', '.join(SETTINGS)}")
-    if method == "pan-as-run":
-        # Its two networks take turns by epochs, and the one that is scored learns in every second.
-        half = max(1, base.epochs // 2)
-        base = replace(base, epochs=half, rate_decay=base.rate_decay**2)
     return replace(base, **{**SETTINGS[method], **change})
 
 
