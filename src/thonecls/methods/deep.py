@@ -77,6 +77,8 @@ def train(
     resume: bool = False,
 ) -> Model:
     """Train by one of `SETTINGS`; config: as `settings` gives it; the rest as for `fit`."""
+    if method in GAMES:
+        _check_game(method, config)  # before the scene is read
     ground = prepare(scene, labels, config, generator)
     train_on = partial(
         run,
@@ -97,7 +99,6 @@ def train(
         )
         return relative(model)
     if method in GAMES:
-        _check_game(method, config)
         recipe = Recipe(name=method, terms=partial(_game_terms, GAMES[method]))
         return train_on(Game(ground), recipe=recipe, on_epoch=on_epoch, on_step=on_step)
     return train_on(ground, on_epoch=on_epoch, on_step=on_step)
