@@ -1,8 +1,8 @@
 """PU Extra Trees in plain Python, node by node and sample by sample: slow, short, for tests.
 
 The same algorithm as `thonecls.trees`, written from the paper (Wilton et al., NeurIPS 2022) with
-lists and loops alone. Both ask a source of randomness for numbers in [0, 1) alone, so that with
-a source that always says the same they must grow the very same tree.
+lists and loops alone. Both ask a source of randomness for numbers in [0, 1) alone and in the same
+order, so that from the same seed they must grow the very same tree.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Protocol
 
 
 class Source(Protocol):
-    """Where random numbers in [0, 1) come from, such as `random.Random`."""
+    """Where random numbers in [0, 1) come from, such as `numpy.random.default_rng()`."""
 
     def random(self) -> float: ...
 

@@ -31,6 +31,7 @@ from thonecls.datasets import (
     load_dataset,
 )
 from thonecls.errors import ConfigError, FileError, LabelError
+from thonecls.files import files_below
 
 Array = NDArray[Any]
 
@@ -349,3 +350,15 @@ def test_a_failed_download_leaves_no_file(
 def test_what_has_no_address_is_not_downloaded(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"honghu-full has no address .*: get WHU-Hi-HongHu from"):
         download("honghu-full", tmp_path)
+
+
+def test_files_behind_links_are_found_and_a_loop_of_links_ends(tmp_path: Path) -> None:
+    root, elsewhere = tmp_path / "root", tmp_path / "elsewhere"
+    (elsewhere / "deep").mkdir(parents=True)
+    root.mkdir()
+    file = elsewhere / "deep" / "a.npy"
+    file.touch()
+    (root / "linked").symlink_to(elsewhere)
+    (elsewhere / "deep" / "back").symlink_to(root)
+    (root / "lost.npy").symlink_to(tmp_path / "nothing")
+    assert files_below(root) == [root / "linked" / "deep" / "a.npy"]

@@ -3,47 +3,30 @@
 from __future__ import annotations
 
 import math
-import random
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import chi2_contingency, ks_2samp
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference_trees as reference
-from thonecls import trees
 from thonecls.errors import ConfigError, LabelError
-from thonecls.trees import (
-    Impurity,
-    Loss,
-    Nodes,
-    PUExtraTreesClassifier,
+from thonecls.trees import Impurity, Loss, PUExtraTreesClassifier
+from thonecls.trees.growth import (
     Risk,
-    Trees,
-    extremes,
-    feature_keys,
-    grow_trees,
-    key_values,
-    round_down,
-    sort_keys,
+    Tree,
+    divide_,
+    grow_tree,
+    impurity_of,
+    positive_share,
+    random_cut,
 )
 
 # Of 10 positives and 100 unlabeled at π = 0.3: (a, b) and v, from the paper's formulas by hand.
 # Unless mended, rounding takes the last two below 1/2 and 1.
 NODES = {(5, 20): 0.75, (5, 0): math.inf, (9, 20): 1.35, (0, 7): 0.0, (9, 54): 0.5, (9, 27): 1.0}
-
-
-class Always:
-    """A source of randomness that always says the same, for the trees and the reference."""
-
-    def __init__(self, value: float) -> None:
-        self.value = value
-
-    def random(self, size: int | tuple[int, ...] | None = None) -> Any:
-        return self.value if size is None else np.full(size, self.value)
 
 
 def blobs(
@@ -64,142 +47,129 @@ def forest(**settings: Any) -> PUExtraTreesClassifier:
     )
 
 
-def risk_of(loss: Loss, impurity: Impurity = "quadratic") -> Risk:
-    return Risk(prior=0.3, n_positive=10, n_unlabeled=100, loss=loss, impurity=impurity)
+def impurities(loss: Loss, impurity: Impurity = "quadratic") -> list[float]:
+    risk = Risk(0.3, 10, 100, nonnegative=loss == "nnpu", entropy=impurity == "logistic")
+    return [impurity_of(a, b, risk) for a, b in NODES]
 
 
-def counts() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    a, b = np.array(list(NODES)).T
-    return a, b
+def grow(
+    x: NDArray[Any],
+    labels: NDArray[np.bool_],
+    seed: int,
+    *,
+    tries: int,
+    max_depth: float = math.inf,
+    min_samples_leaf: int = 1,
+    **settings: Any,
+) -> Tree:
+    risk = Risk(0.4, int(labels.sum()), int((~labels).sum()), **settings)
+    samples = np.argsort(~labels, kind="stable").astype(np.int32)
+    rng = np.random.default_rng(seed)
+    columns = np.ascontiguousarray(x.T)
+    tree: Tree = grow_tree(columns, samples, risk, rng, tries, max_depth, min_samples_leaf)
+    return tree
 
 
-def test_the_positive_share_and_the_vote_of_nodes_are_those_by_hand() -> None:
-    risk = risk_of("nnpu")
-    assert risk.share(*counts()) == pytest.approx(list(NODES.values()))
-    assert risk.share(*counts())[-2:].tolist() == [0.5, 1.0]
-    for coin, tied in ((0.2, True), (0.7, False)):
-        votes = risk.votes(*counts(), Always(coin))  # type: ignore[arg-type]
-        assert votes.tolist() == [True, True, True, False, tied, True]
+def test_the_positive_share_of_nodes_is_that_by_hand() -> None:
+    shares = [positive_share(a, b, Risk(0.3, 10, 100)) for a, b in NODES]
+    assert shares == pytest.approx(list(NODES.values()))
+    assert shares[-2:] == [0.5, 1.0]
 
 
 def test_impurities_are_those_by_hand() -> None:
-    quadratic = [0.15, 0, 0, 0, 0.54, 0]
-    assert risk_of("nnpu").impurities(*counts()) == pytest.approx(quadratic)
+    assert impurities("nnpu") == pytest.approx([0.15, 0, 0, 0, 0.54, 0])
     # Below 0 for more positives than fit the prior: 4 × 0.2 × 1.35 × (1 - 1.35) = -0.378.
-    unbounded = [0.15, -math.inf, -0.378, 0, 0.54, 0]
-    assert risk_of("upu").impurities(*counts()) == pytest.approx(unbounded)
+    assert impurities("upu") == pytest.approx([0.15, -math.inf, -0.378, 0, 0.54, 0])
     entropy = 0.2 * (0.75 * math.log(4 / 3) + 0.25 * math.log(4))
     logistic = [entropy, 0, 0, 0, 0.54 * math.log(2), 0]
-    assert risk_of("nnpu", "logistic").impurities(*counts()) == pytest.approx(logistic)
+    assert impurities("nnpu", "logistic") == pytest.approx(logistic)
     logistic[1] = logistic[2] = -math.inf
-    assert risk_of("upu", "logistic").impurities(*counts()) == pytest.approx(logistic)
+    assert impurities("upu", "logistic") == pytest.approx(logistic)
 
 
-def test_keys_have_the_order_of_the_values_and_give_them_back() -> None:
-    big = np.finfo(np.float32).max
-    values = np.array([-big, -2, -1e-45, -0.0, 0, 1e-45, 1, 1 + 2**-23, big], np.float32)
-    keys = sort_keys(values)
-    assert keys[3] == keys[4]
-    assert (np.diff(np.delete(keys, 3).astype(np.int64)) > 0).all()
-    assert np.array_equal(key_values(keys), values.astype(np.float64))
-    assert np.array_equal(feature_keys(np.stack([values, -values], axis=1))[0], keys)
+def test_a_tie_is_voted_by_a_coin() -> None:
+    x, labels = np.ones((20, 1), np.float32), np.arange(20) < 4
+    risk, samples = Risk(0.5, 4, 16), np.arange(20, dtype=np.int32)
+    for seed in range(8):
+        rng, coin = np.random.default_rng(seed), np.random.default_rng(seed).random()
+        tree = grow_tree(np.ascontiguousarray(x.T), samples, risk, rng, 1, math.inf, 1)
+        assert tree.vote.tolist() == [coin < 0.5]
+    votes = [forest(prior=0.5, n_estimators=1, random_state=s).fit(x, labels) for s in range(9)]
+    assert len({bool(one.predict(x)[0]) for one in votes}) == 2
 
 
+@pytest.mark.parametrize(
+    "values", [[3, 1, 2], [1, 2], [2, 1], [5, 5, 1, 1, 4, 2, 5], [0, 255], [9, 9, 7, 9]]
+)
 @pytest.mark.parametrize("dtype", [np.float32, np.uint8])
-def test_extremes_are_the_two_smallest_and_largest_distinct_values_of_a_node(
-    dtype: type[np.generic],
-) -> None:
+def test_cuts_are_uniform_between_the_outer_gaps(values: list[int], dtype: type) -> None:
+    rng, same = np.random.default_rng(0), np.random.default_rng(0)
+    for _ in range(5):
+        expected = reference.random_cut(values, same)
+        assert random_cut(np.array(values, dtype), rng) == expected
+
+
+def test_equal_values_have_no_cut_and_draw_no_number() -> None:
     rng = np.random.default_rng(0)
-    sizes = np.array([2, 3, 30, 4, 2])
-    x = rng.integers(0, 9, (6, sizes.sum())).astype(dtype)
-    x[:, :2] = [0, 255]  # in the first node the two ends of uint8
-    x[:, -2:] = 255  # and nothing but one end in the last
-    nodes = Nodes(np.arange(5), sizes - 1, np.ones(5, np.int64), np.arange(sizes.sum()), depth=0)
-    found = np.moveaxis(key_values(extremes(sort_keys(x), nodes)), 0, -1)
-    for row, marks in zip(x, found, strict=True):
-        for part, four in zip(np.split(row, sizes.cumsum()[:-1]), marks, strict=True):
-            distinct = np.unique(part)
-            some = [distinct[0], distinct[:2][-1], distinct[-2:][0], distinct[-1]]
-            assert four.tolist() == some
+    assert math.isnan(random_cut(np.array([-0.0, 0.0, 0.0], np.float32), rng))
+    assert rng.random() == np.random.default_rng(0).random()
 
 
-def test_a_cut_rounded_down_parts_neighbouring_floats_as_the_cut_does() -> None:
-    low = np.float32(1)
-    high = np.nextafter(low, np.float32(2))
-    cuts = low + (float(high) - float(low)) * np.array([0.4, 0.5, 0.6])
-    assert (round_down(cuts) == low).all()
+def test_dividing_a_node_keeps_its_positives_first_on_both_sides() -> None:
+    column = np.array([0.9, 0.1, 0.8, 0.2, 0.3, 0.7], np.float32)
+    samples = np.array([2, 1, 0, 5, 4, 3], np.int32)  # of which the first three are positives
+    counts = divide_(samples, 3, column, 0.5, np.empty_like(samples))
+    assert counts == (1, 2)
+    assert samples.tolist() == [1, 4, 3, 2, 0, 5]
 
 
-@pytest.mark.parametrize("always", [0.0, 0.3, 0.8])
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("loss", ["nnpu", "upu"])
 @pytest.mark.parametrize("impurity", ["quadratic", "logistic"])
 @pytest.mark.parametrize("kind", ["floats", "few values", "bytes"])
-def test_by_the_same_random_numbers_the_tree_is_that_of_the_reference(
-    always: float, loss: Loss, impurity: Impurity, kind: str, monkeypatch: pytest.MonkeyPatch
+def test_the_tree_is_that_of_the_reference(
+    seed: int, loss: Loss, impurity: Impurity, kind: str
 ) -> None:
     x, labels, _ = blobs(25, 130, 11, shift=0.8)
     if kind == "few values":  # so that features are constant in many nodes
         x = np.round(x).clip(-1, 1)
     if kind == "bytes":
         x = (x * 20 + 120).astype(np.uint8)
-    if always == 0.8:  # the nodes in small parts, as those of a large scene are
-        monkeypatch.setattr(trees, "POOL", 30)
-        monkeypatch.setattr(trees, "BLOCK", 100)
     setting = reference.Setting(0.4, loss, impurity)
-    (root,) = reference.fit(x.tolist(), labels.tolist(), setting, Always(always), trees=1)
-    risk = Risk(0.4, 25, 130, loss, impurity)
-    source: Any = Always(always)
-    two = grow_trees(feature_keys(x), labels, risk, source, tries=4, count=2)
-    assert same_nodes(two, 0, root) + same_nodes(two, 1, root) == len(two.feature) > 40
+    source = np.random.default_rng(seed)
+    (root,) = reference.fit(x.tolist(), labels.tolist(), setting, source, trees=1)
+    settings = {"nonnegative": loss == "nnpu", "entropy": impurity == "logistic"}
+    tree = grow(x, labels, seed, tries=4, **settings)
+    assert same_nodes(tree, 0, root) == len(tree.feature) > 20
 
 
-def same_nodes(trees: Trees, at: int, node: reference.Node) -> int:
+def same_nodes(tree: Tree, at: int, node: reference.Node) -> int:
     """How many nodes there are below and at one, after the check that they are the same."""
-    assert trees.impurity[at] == pytest.approx(node.impurity)
-    assert trees.feature[at] == node.feature
+    assert tree.impurity[at] == pytest.approx(node.impurity)
+    assert (tree.feature[at], tree.cut[at], tree.vote[at]) == (node.feature, node.cut, node.vote)
     if node.left is None or node.right is None:
-        assert trees.vote[at] == node.vote
         return 1
-    assert trees.cut[at] == round_down(np.array(node.cut))
-    left = same_nodes(trees, int(trees.left[at]), node.left)
-    return 1 + left + same_nodes(trees, int(trees.right[at]), node.right)
+    left = same_nodes(tree, int(tree.left[at]), node.left)
+    return 1 + left + same_nodes(tree, int(tree.right[at]), node.right)
 
 
-def test_random_features_and_cuts_have_the_distribution_of_the_reference() -> None:
-    x, labels, _ = blobs(8, 24, 10, shift=0.4)
-    x[:, 4] = 0
-    count, setting = 1500, reference.Setting(0.4, max_depth=1)
-    plain = reference.fit(x.tolist(), labels.tolist(), setting, random.Random(1), count)
-    risk, rng = Risk(0.4, 8, 24), np.random.default_rng(1)
-    ours = grow_trees(feature_keys(x), labels, risk, rng, count=count, tries=4, max_depth=1)
-    features = np.array([ours.feature[:count], [node.feature for node in plain]])
-    cuts = np.array([ours.cut[:count], [node.cut for node in plain]])
-    often = np.array([np.bincount(side, minlength=10) for side in features])
-    assert (often[:, 4] == 0).all()
-    assert chi2_contingency(often[:, often.sum(axis=0) > 0]).pvalue > 0.01
-    assert ks_2samp(cuts[0], cuts[1]).pvalue > 0.01
-
-
-def test_forests_are_as_accurate_as_those_of_the_reference() -> None:
+def test_a_forest_votes_as_the_reference_does() -> None:
     x, labels, _ = blobs(30, 200, 6)
     unseen, _, answer = blobs(0, 400, 6, seed=1)
-    ours, plain = [], []
-    for seed in range(6):
-        fitted = forest(random_state=seed).fit(x, labels)
-        ours.append((fitted.predict(unseen) == answer).mean())
-        setting, source = reference.Setting(0.4), random.Random(seed)
-        nodes = reference.fit(x.tolist(), labels.tolist(), setting, source, trees=15)
-        plain.append(np.mean([reference.predict(nodes, r) for r in unseen.tolist()] == answer))
-    assert np.mean(ours) > 0.75
-    spread = math.sqrt((np.var(ours, ddof=1) + np.var(plain, ddof=1)) / 6)
-    assert abs(np.mean(ours) - np.mean(plain)) < 3 * spread
+    fitted = forest().fit(x, labels)
+    seeds = np.random.RandomState(0).randint(2**31 - 1, size=15)
+    plain: list[reference.Node] = []
+    for seed in seeds:
+        source, setting = np.random.default_rng(seed), reference.Setting(0.4)
+        plain += reference.fit(x.tolist(), labels.tolist(), setting, source, trees=1)
+    said = [reference.predict(plain, row) for row in unseen.tolist()]
+    assert fitted.predict(unseen).tolist() == said
+    assert np.mean(said == answer) > 0.75
 
 
 def test_every_leaf_obeys_a_rule_to_stop_and_no_other_node_does() -> None:
     x, labels, _ = blobs(30, 200, 5)
-    risk = Risk(0.4, 30, 200)
-    rng = np.random.default_rng(0)
-    tree = grow_trees(feature_keys(x), labels, risk, rng, tries=3, max_depth=6, min_samples_leaf=9)
+    tree = grow(x, labels, 0, tries=3, max_depth=6, min_samples_leaf=9)
     size, depth = np.zeros(len(tree.feature)), np.zeros(len(tree.feature))
     for row in x:
         node = 0
@@ -261,8 +231,9 @@ def test_bytes_floats_and_column_major_features_grow_the_same_trees() -> None:
 def test_votes_of_half_of_the_trees_are_not_enough() -> None:
     x, labels, _ = blobs(20, 100, 6)
     fitted = forest(n_estimators=2).fit(x, labels)
-    fitted.trees_ = [Trees.of_leaves(1, 1), Trees.of_leaves(1, 1)]
-    fitted.trees_[0].vote[0] = True
+    said = [np.zeros_like(tree.vote) for tree in fitted.trees_]
+    said[0][:] = True
+    fitted.trees_ = [t._replace(vote=v) for t, v in zip(fitted.trees_, said, strict=True)]
     assert not fitted.predict(x).any()
     assert (fitted.predict_proba(x) == 0.5).all()
     assert (fitted.decision_function(x) == 0).all()

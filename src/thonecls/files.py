@@ -1,4 +1,4 @@
-"""Writing files so that nobody ever sees half of one."""
+"""Finding files, and writing them so that nobody ever sees half of one."""
 
 from __future__ import annotations
 
@@ -12,6 +12,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thonecls.errors import FileError
+
+
+def files_below(folder: Path) -> list[Path]:
+    """The files of a folder and of all below it, in order.
+
+    Links to folders are followed, as data often lie elsewhere; each folder is looked at once.
+    """
+    found: list[Path] = []
+    seen: set[str] = set()
+    for place, folders, names in os.walk(folder, followlinks=True):
+        real = os.path.realpath(place)
+        if real in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        paths = (Path(place, name) for name in names)
+        found += (path for path in paths if path.is_file())
+    return sorted(found)
 
 
 def write_atomically(path: Path, content: bytes, *, sync: bool = True) -> None:

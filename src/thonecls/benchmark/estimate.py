@@ -12,7 +12,7 @@ from thonecls.costs import STARTED, TRAINING, Cost, training_cost, work_of_epoch
 from thonecls.images import image_spec
 
 SPECTRAL = 60.0  # seconds that a method without a network takes at most, roughly
-TREES = 30e-6  # seconds of one core for a value of an image in the trees
+TREES = 0.2e-6  # seconds of one core for a value of an image in the trees
 # By network (benchmarks/images.py): seconds of one core for an image in a step, and bytes.
 PER_IMAGE = {"cifar": (4.1e-3, 1.2e6), "stl": (2.7e-3, 0.9e6), "table": (0.1e-3, 0.1e6)}
 SEEN = 1000  # images in a step

@@ -20,6 +20,7 @@ from thonecls.arrays import read_array
 from thonecls.datasets.catalogue import DATASETS, Spec, get_spec
 from thonecls.datasets.dataset import Dataset
 from thonecls.errors import FileError, LabelError
+from thonecls.files import files_below
 from thonecls.scene import Scene, as_scene
 
 ARRAYS = (".mat", ".npy", ".npz")
@@ -131,10 +132,8 @@ def _find(spec: Spec, folders: Iterable[Path], stems: Iterable[str]) -> Path | N
     for folder in folders:
         found = {
             path.name.lower(): path
-            for path in sorted(folder.rglob("*"), reverse=True)
-            if path.name.lower() in names
-            and others.isdisjoint(path.relative_to(folder).parts[:-1])
-            and path.is_file()
+            for path in reversed(files_below(folder))
+            if path.name.lower() in names and others.isdisjoint(path.relative_to(folder).parts[:-1])
         }
         for name in names:
             if name in found:

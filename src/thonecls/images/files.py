@@ -9,6 +9,7 @@ import numpy as np
 
 from thonecls.datasets import data_root
 from thonecls.errors import FileError, LabelError
+from thonecls.files import files_below
 from thonecls.images.catalogue import IMAGES, ImageSpec, image_spec
 from thonecls.images.formats import FORMS, Bytes, Form
 
@@ -108,10 +109,10 @@ def _files(spec: ImageSpec, root: Path) -> dict[str, Path]:
     own = _plain(spec.name)
     others = {_plain(name) for name in IMAGES} - {own}
     found: dict[bool, dict[str, Path]] = {True: {}, False: {}}
-    for path in sorted(root.rglob("*")):
+    for path in files_below(root):
         name = path.name.lower()
         folders = {_plain(folder) for folder in path.relative_to(root).parts[:-1]}
-        if name in known and others.isdisjoint(folders) and path.is_file():
+        if name in known and others.isdisjoint(folders):
             found[own in folders].setdefault(name, path)
     return {**found[False], **found[True]}
 
