@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import CancelledError, Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,10 @@ from thonecls.benchmark.estimate import estimate
 from thonecls.benchmark.paper import in_ablation, in_tables
 from thonecls.benchmark.places import ALL, is_images
 from thonecls.benchmark.plan import cell_of, changed, config_of, methods_for
-from thonecls.benchmark.results import NAME, Results, append_record, claimed
-from thonecls.benchmark.run import load_map, run_cell
-from thonecls.datasets import DATASETS
-from thonecls.errors import ConfigError
+from thonecls.benchmark.results import NAME, Record, Results, append_record, claimed
+from thonecls.benchmark.run import _result, load_map, run_cell, split_of
+from thonecls.datasets import DATASETS, synthetic
+from thonecls.errors import ConfigError, TrainingError
 from thonecls.images import IMAGES
 
 TINY = {"width": 0.125, "epochs": 2, "batches": 2, "unlabeled": 300}
@@ -261,6 +262,105 @@ def test_a_failed_cell_is_recorded_and_the_rest_goes_on(tmp_path: Path) -> None:
     assert ended == [bad]
 
 
+def die(cell: Cell, *_: object) -> dict[str, Any]:
+    """In place of `run_cell`: the process of seed 1 is killed from outside."""
+    if cell.seed == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return facts(cell)
+
+
+def test_a_cell_whose_process_dies_has_failed_and_the_rest_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("thonecls.benchmark.run.run_cell", die)
+    cells = [replace(BASE, seed=seed) for seed in range(4)]
+    run_cells(cells, tmp_path, root=ROOT, jobs=2)
+    found = read_results(tmp_path)
+    assert [found.find(cell) is not None for cell in cells] == [True, False, True, True]
+    assert "process died" in found.records[cells[1].id].facts["error"]
+
+
+class KilledWorker(Exception):  # noqa: N818  # Dask's name for it
+    pass
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (KilledWorker("3 workers"), "process died"),
+        (CancelledError(), "cluster no longer answers"),
+        (OSError("closed"), "cluster no longer answers"),
+    ],
+)
+def test_what_ends_a_cell_on_a_cluster_is_told(error: Exception, outcome: str) -> None:
+    future: Future[dict[str, Any]] = Future()
+    future.set_exception(error)
+    if "cluster" in outcome:
+        with pytest.raises(TrainingError, match=outcome):
+            _result(BASE, future)
+    else:
+        assert outcome in _result(BASE, future)["error"]
+
+
+def test_published_labels_are_taken_only_in_their_number() -> None:
+    data = synthetic(height=40, width=40, bands=4)
+    train, test = np.zeros((2, 40, 40), np.uint8)
+    ones = np.argwhere(data.truth == 1)
+    train[tuple(ones[:7].T)], test[tuple(ones[7:].T)] = 1, 1
+    data = replace(data, train=train, test=test)
+    found = {
+        positives: split_of(Cell("longkou", 1, positives=positives), data, 50).labels.positive.size
+        for positives in (100, 20, 40)
+    }
+    assert found == {100: 7, 20: 20, 40: 40}
+    assert split_of(Cell("longkou", 1, protocol="resampled", positives=9), data, 50).test.any()
+
+
+def test_a_table_says_where_published_labels_were_not_at_hand() -> None:
+    study = replace(STUDIES["table-longkou"], places=(("longkou", 1),), columns={"T-HOneCls": {}})
+    for split, told in (("drawn", True), ("published", False)):
+        cell = Cell("longkou", 1)
+        record = Record(cell, {**facts(cell), "split": split})
+        table = build_table("table-longkou", study, Results({cell.id: record}, []), seeds=[0])
+        assert ("drawn here, not the published ones" in table.note) == told
+
+
+def test_the_papers_prior_is_km2_on_what_the_paper_did_not_map(tmp_path: Path) -> None:
+    upu = {"method": "upu", "prior": "paper"}
+    held = run_cell(changed(Cell("indian-pines", 5, preset="fast"), TINY | upu), ROOT, tmp_path, 1)
+    assert 0 < held["prior"] < 1
+    known = run_cell(changed(BASE, upu), ROOT, tmp_path, 1)
+    assert known["prior"] == 0.297668
+
+
+def test_a_change_of_all_cells_does_not_merge_what_is_compared() -> None:
+    with pytest.raises(ConfigError, match="sets 'prior' itself"):
+        cells_of(STUDIES["prior"], change={"prior": 0.2})
+    assert changed(Cell("indian-pines", 2), {"prior": 0.2}) == Cell("indian-pines", 2)
+
+
+def test_workers_in_another_folder_get_whole_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Path] = []
+
+    def look(cell: Cell, root: Path, folder: Path, threads: int) -> dict[str, Any]:
+        seen.extend([root, folder])
+        return facts(cell)
+
+    monkeypatch.setattr("thonecls.benchmark.run.run_cell", look)
+    monkeypatch.chdir(tmp_path)
+    run_cells([BASE], Path("out"), root=Path("data"))
+    assert seen == [tmp_path / "data", tmp_path / "out"]
+
+
+def test_cells_of_other_runners_are_told_of(tmp_path: Path) -> None:
+    append_record(tmp_path, facts(BASE))
+    skipped: list[Cell] = []
+    run_cells([BASE], tmp_path, root=ROOT, on_skip=skipped.append)
+    assert skipped == [BASE]
+
+
 def test_a_method_on_spectra_is_a_cell_too(tmp_path: Path) -> None:
     held = run_cell(Cell("indian-pines", 11, "matched-filter"), ROOT, tmp_path, 1)
     assert held["scores"]["f1"] > 30
@@ -363,6 +463,31 @@ def test_a_dry_run_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert not (tmp_path / "b").exists()
 
 
+def test_plans_and_tables_need_no_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["benchmark", "table-honghu", "--data-root", "nowhere", "--out", tmp_path / "b"]
+    assert run(*words, "--dry-run", "--seeds", "1", "--json", "--positives", "40") == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["cells"] == 50
+    assert "honghu is not in nowhere" in " ".join(shown.err.split())
+    assert run(*words, "--render-only") == 0
+    assert "97.81" in (tmp_path / "b" / "table-honghu.md").read_text()
+
+
+def test_the_figure_of_maps_names_what_it_leaves_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    append_record(tmp_path, facts(Cell("indian-pines", 2)))
+    words = ["benchmark", "maps", "--dataset", "indian-pines", "--target", "2", "--seeds", "1"]
+    assert run(*words, "--render-only", "--out", tmp_path) == 0
+    assert "1 cells, such as indian-pines 2 t-honecls" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_scene_is_drawn_on_request(tmp_path: Path) -> None:
+    assert run("datasets", "indian-pines", "--picture", tmp_path / "a.png") == 0
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert run("datasets", "--picture", tmp_path / "b.png") == 2
+
+
 def test_tables_are_made_from_what_is_there(
     alone: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -386,6 +511,10 @@ def test_tables_are_made_from_what_is_there(
         (["order", "--dataset", "indian-pines"], "say which classes"),
         (["table-honghu", "--data-root", "nowhere"], "none of the study's datasets"),
         (["table-ip-pu", "--target", "99"], "nothing is left"),
+        (["order", "--dataset", "indian-pines", "--target", "99"], "has no class 99"),
+        (["table-ip-pu", "--method", "pan"], "no column of 'pan'"),
+        (["table-ip-pu", "--positives", "0"], "must be 1 or more"),
+        (["labels", "--positives", "9"], "sets 'positives' itself"),
         (["order", "--dataset", "indian-pines", "--target", "2", "--order", "3"], "leave that"),
         (["table-ip-pu", "--jobs", "0"], "must be 1 or more"),
     ],

@@ -199,15 +199,22 @@ def test_splits_of_one_name_belong_to_the_dataset_beside_them(tmp_path: Path) ->
 
 def test_the_crop_and_the_full_scene_of_honghu_are_told_apart(tmp_path: Path) -> None:
     make_dataset("honghu-full", tmp_path / "public")
-    with pytest.raises(
-        FileError, match=r"5×3×25; .*WHU-Hi-HongHu holds 5×8×25: it is of honghu-full"
-    ):
+    assert not is_present("honghu", tmp_path)
+    with pytest.raises(FileError, match="the public scene is another dataset, honghu-full"):
         load_dataset("honghu", tmp_path)
     make_dataset("honghu", tmp_path / "public")
     assert load_dataset("honghu", tmp_path).scene.shape == DATASETS["honghu"].shape
     make_file(tmp_path / "WHU_Hi_HongHu.npy", make_arrays(DATASETS["honghu"])[0])
     with pytest.raises(FileError, match="keep it in a folder honghu"):
         load_dataset("honghu-full", tmp_path)
+
+
+def test_the_crop_of_honghu_may_have_the_public_name_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    cube, truth = make_arrays(DATASETS["honghu"])
+    make_file(tmp_path / "honghu" / "WHU_Hi_HongHu.npy", cube)
+    make_file(tmp_path / "honghu" / "WHU_Hi_HongHu_gt.npy", truth)
+    assert not is_present("honghu-full", tmp_path)
+    assert load_dataset("honghu", tmp_path).scene.shape == DATASETS["honghu"].shape
 
 
 def test_a_folder_of_a_datasets_name_is_its_own(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +20,14 @@ from thonecls.checkpoint import State
 from thonecls.classifier import PUClassifier
 from thonecls.config import TrainConfig
 from thonecls.errors import ConfigError, LabelError, ModelError
-from thonecls.images import Images, training
+from thonecls.images import IMAGES, Images, training
 from thonecls.images.items import ItemBatch, ItemGround, ItemModel, Rows
 from thonecls.images.networks import StagedNet, table_net
 from thonecls.images.recipes import P3MIX, PLAIN, DistPU, P3Mix, adam, entropy, vpu
 from thonecls.images.training import TRAININGS, fit_items, item_settings
 from thonecls.loop import Progress
 from thonecls.losses import dist_pu, variational
-from thonecls.methods.images import IMAGE_METHODS, as_markdown
+from thonecls.methods.images import IMAGE_METHODS, as_markdown, image_settings, train_images
 from thonecls.metrics import evaluate
 from thonecls.splits import Labels
 
@@ -86,6 +88,18 @@ def test_the_docs_list_the_catalogue() -> None:
 def test_methods_that_need_a_prior_say_so(images: Images, labels: Labels, name: str) -> None:
     with pytest.raises(ConfigError, match="needs the class prior"):
         IMAGE_METHODS[name](images, labels)
+
+
+def test_the_prior_may_stand_in_the_settings(images: Images, labels: Labels) -> None:
+    config = image_settings("nnpu", images.name, epochs=1, batches=1)
+    given = IMAGE_METHODS["nnpu"](images, labels, prior=PRIOR, config=config)
+    held = IMAGE_METHODS["nnpu"](images, labels, config=replace(config, prior=PRIOR))
+    assert np.array_equal(given, held)
+
+
+def test_an_unknown_method_is_refused_by_name(images: Images, labels: Labels) -> None:
+    with pytest.raises(ConfigError, match="no method 'hinge'"):
+        train_images("hinge", images, labels)
 
 
 def small_net(outputs: int = 1) -> StagedNet:
@@ -259,6 +273,16 @@ def test_dist_pu_equals_its_formulas(table: Table) -> None:
     torch.testing.assert_close(state.memory["scores"][batch.unlabeled], f.detach())
 
 
+def spread_(net: torch.nn.Module, ground: ItemGround) -> None:
+    """Change the last layer so that items lie on both sides, some of them beyond every bound."""
+    *_, weight, bias = net.parameters()
+    with torch.no_grad():
+        logits = net(ground.unlabeled.take(slice(None), CPU))
+        scale = 6 / logits.std()
+        bias.sub_(logits.median()).mul_(scale)
+        weight.mul_(scale)
+
+
 @pytest.mark.usefixtures("double")
 @pytest.mark.parametrize("name", ["p3mix-e", "p3mix-c"])
 @pytest.mark.parametrize("epoch", [0, 10])
@@ -266,6 +290,8 @@ def test_p3mix_equals_a_plain_loop(table: Table, name: str, epoch: int) -> None:
     ground, state, batch = ground_of(table)
     p3mix = P3MIX[name]
     config = TrainConfig()
+    for net in (state.student, state.teacher):
+        spread_(net, ground)
     state.epoch = epoch
     before = [p.clone() for p in state.teacher.parameters()]
     assert p3mix.recipe.begin is not None
@@ -283,6 +309,8 @@ def test_p3mix_equals_a_plain_loop(table: Table, name: str, epoch: int) -> None:
     random = torch.Generator().manual_seed(batch.seed)
     inputs = torch.cat(ground.inputs(batch))
     p = torch.sigmoid(net(inputs))
+    assert (p[20:] >= p3mix.bound).any()
+    assert (p[20:] <= 1 - p3mix.bound).any()
     target = [1.0] * 20 + [
         1.0 if name == "p3mix-c" and value.item() >= p3mix.bound else 0.0 for value in p[20:]
     ]
@@ -367,6 +395,51 @@ def test_a_stop_at_the_end_of_the_first_phase_is_a_stop(table: Table) -> None:
     model = train(table, "dist-pu", on_step=stop)
     assert max(seen) == 3
     assert len(model.training["history"]["loss"]) == 3
+    assert not model.training["finished"]
+
+
+def test_the_second_phase_begins_where_the_first_ended(table: Table) -> None:
+    """Its rate is a tenth, so that its first epoch moves the weights less than the one before."""
+    told: list[torch.Tensor] = []
+    train(table, "dist-pu", on_epoch=lambda p: told.append(weights(p.snapshot())))
+    moved = [(after - before).abs().max() for before, after in pairwise(told)]
+    assert len(moved) == 5
+    assert moved[2] < moved[0] / 2  # new weights would be far off
+
+
+def test_the_published_constants() -> None:
+    """Of vPU, P3MIX and Dist-PU on CIFAR-10, and of the paper's own training on images."""
+    plain = item_settings("taylor")
+    assert (plain.epochs, plain.batches, plain.rate, plain.order) == (50, 30, 3e-5, 1)
+    assert (plain.ema, plain.beta, plain.weight_decay) == (False, 0.0, 0.0)
+    assert TRAININGS["taylor"].sizes == (500, 500)
+    for name, bound, early in (("p3mix-e", 0.85, 1.0), ("p3mix-c", 0.8, 0.0)):
+        config, p3mix = item_settings(name), P3MIX[name]
+        assert (config.epochs, config.batches) == (200, 20)
+        assert (config.rate, config.weight_decay) == (5e-5, 1e-6)
+        assert (p3mix.bound, p3mix.early, p3mix.relabel) == (bound, early, name == "p3mix-c")
+        assert (p3mix.pool, p3mix.start, p3mix.stages) == (100, 10, 4)
+        assert (p3mix.entropy, p3mix.clamp) == (0.1, 1e-4)
+        assert TRAININGS[name].sizes == (512, 512)
+        rates = [p3mix.recipe.rate(config, epoch) for epoch in (19, 20, 60, 100, 199)]
+        assert rates == [5e-5, 2.5e-5, 6.25e-6, 5e-5 / 32, 5e-5 / 32]
+    config = item_settings("dist-pu")
+    assert (config.epochs, config.rate, config.weight_decay) == (60, 5e-4, 5e-3)
+    assert TRAININGS["dist-pu"].sizes == 256
+    assert config.rate * training.SECOND_RATE == pytest.approx(5e-5)
+    assert config.weight_decay * training.SECOND_DECAY == pytest.approx(1e-3)
+    assert DistPU().first.rate(config, 30) == pytest.approx(2.5e-4)
+    assert DistPU().second.rate(config, 60) == pytest.approx(0.7 * config.rate)
+    net = small_net()
+    assert PLAIN.optimizer(net, plain).param_groups[0]["betas"] == (0.5, 0.99)
+    assert DistPU().first.optimizer(net, config).param_groups[0]["betas"] == (0.9, 0.999)
+    of_vpu = {
+        name: (spec.mix, image_settings("vpu", name).rate, image_settings("taylor", name).order)
+        for name, spec in IMAGES.items()
+    }
+    assert of_vpu["cifar10"] == (0.03, 3e-5, 1)
+    assert of_vpu["stl10"] == (0.3, 1e-4, 3)
+    assert of_vpu["fashion-mnist"] == of_vpu["mnist"] == (0.3, 3e-4, 1)
 
 
 @pytest.mark.parametrize("other", ["network", "method", "unlabeled"])
@@ -469,6 +542,10 @@ def test_the_classifier_takes_ones_own_network() -> None:
         ({"batch_size": 0}, "'batch_size' must be a whole number"),
         ({"epochs": 0}, "'epochs' must be a whole number"),
         ({"batch_size": 2.5}, "'batch_size' must be a whole number"),
+        ({"order": 2.0}, "'order' must be a whole number"),
+        ({"rate": "a"}, "'rate' must be a number above 0"),
+        ({"prior": "x"}, "'prior' must be the share"),
+        ({"network": ["a"]}, "'network' must be one of"),
         ({"loss": "nnpu"}, "needs the class prior"),
     ],
 )
@@ -476,6 +553,28 @@ def test_settings_of_the_classifier_out_of_range(change: dict[str, Any], message
     x = np.random.default_rng(0).normal(size=(50, 3))
     with pytest.raises(ConfigError, match=message):
         PUClassifier(**change).fit(x, np.arange(50) < 9)
+
+
+def test_large_numbers_that_differ_little_are_told_apart() -> None:
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(2, 1, (200, 2)), rng.normal(-2, 1, (200, 2))])
+    y = np.arange(400) < 60
+    found = [
+        PUClassifier(epochs=3, random_state=0).fit(x + far, y).predict(x + far) for far in (0, 2e9)
+    ]
+    assert (found[0] == found[1]).mean() > 0.99
+    assert found[1][:200].mean() > 0.9
+    with pytest.raises(ValueError, match="so large"):
+        PUClassifier(epochs=1).fit(x * 1e300, y)
+
+
+def test_a_warm_up_takes_its_share_of_the_epochs() -> None:
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    found = [
+        PUClassifier(loss, prior=0.3, epochs=5, batches=3, random_state=0).fit(x, np.arange(60) < 9)
+        for loss in ("oc", "oc-warmup")
+    ]
+    assert not torch.equal(*(weights(one.model_) for one in found))
 
 
 @parametrize_with_checks([PUClassifier(epochs=10, batches=20)])  # type: ignore[untyped-decorator]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from thonecls.trees import Impurity, Loss, PUExtraTreesClassifier
 from thonecls.trees.growth import (
     Risk,
     Tree,
+    compiled,
     divide_,
     grow_tree,
     impurity_of,
@@ -338,3 +340,13 @@ def test_labels_of_one_kind_or_of_three_are_refused(y: list[int], words: str) ->
 def test_a_forest_that_is_not_fitted_says_so() -> None:
     with pytest.raises(NotFittedError):
         forest().predict([[0.0]])
+
+
+def test_where_nothing_can_be_kept_on_the_disk_trees_are_compiled_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("cannot cache function: no locator available")
+
+    monkeypatch.setattr("numba.core.dispatcher.Dispatcher.enable_caching", refuse)
+    assert compiled(lambda x: x + 1)(2) == 3

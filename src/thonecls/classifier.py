@@ -12,18 +12,48 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from thonecls.config import TrainConfig
 from thonecls.errors import ConfigError
 from thonecls.images.items import ItemModel, Rows
 from thonecls.images.networks import NETWORKS, StagedNet
 from thonecls.images.training import fit_items, item_settings
-from thonecls.trees import DTYPES, binary_labels
+from thonecls.trees import binary_labels
+
+EXACT = (np.float64, np.float32, np.uint8)  # of features that are taken as they are
+
+
+def _count(value: object) -> bool:
+    return isinstance(value, int | np.integer) and value is not True and bool(value >= 1)
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, float | int | np.floating | np.integer) and value is not True
+
+
+# What each setting must be, in words and as a test; those of one method are its own affair.
+RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "loss": ("the name of a method", lambda value: isinstance(value, str)),
+    "prior": (
+        "the share of positives among the unlabeled, in (0, 1), or None",
+        lambda value: value is None or (_number(value) and 0 < value < 1),
+    ),
+    "order": ("a whole number from 1, or None", lambda value: value is None or _count(value)),
+    "epochs": ("a whole number from 1", _count),
+    "batches": ("a whole number from 1", _count),
+    "batch_size": ("a whole number from 1", _count),
+    "rate": ("a number above 0", lambda value: _number(value) and value > 0),
+    "network": (
+        f"one of {', '.join(NETWORKS)}, or a function from a sample's shape to a network",
+        lambda value: callable(value) or (isinstance(value, str) and value in NETWORKS),
+    ),
+}
 
 
 class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no types
     """A network from positive and unlabeled samples, of a table or of images.
 
-    loss: a method of `thonecls.images.TRAININGS`, of which "taylor" and "t-honecls" need no prior;
-    network: "table", "cifar" or "stl", or a function from the shape of a sample to a `StagedNet`;
+    loss: one of `thonecls.images.training.TRAININGS`, of which "taylor" and "t-honecls" need no
+    prior; network: "table", "cifar" or "stl", or a function from a sample's shape to a `StagedNet`;
     prior: the share of positives among the unlabeled, for the losses that need it; order: of the
     Taylor expansion, by default the loss's own; epochs, batches (steps of an epoch), batch_size
     (items of either kind in a step) and rate (of Adam) as usual; device: "auto", "cpu", "cuda" or
@@ -79,26 +109,16 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no 
 
         That is 1 of {1, 0} or {1, -1}, and True; the rest is unlabeled.
         """
-        for name in ("epochs", "batches", "batch_size"):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < 1:
-                raise ConfigError(f"'{name}' must be a whole number from 1. Got {value!r} instead")
-        config = item_settings(
-            self.loss,
-            prior=self.prior,
-            **({} if self.order is None else {"order": self.order}),
-            epochs=self.epochs,
-            batches=self.batches,
-            rate=self.rate,
-            device=self.device,
-        )
-        x, labels = validate_data(self, X, y, dtype=DTYPES, allow_nd=True)
+        config = self._config()
+        x, labels = validate_data(self, X, y, dtype=EXACT, allow_nd=True)
         self.classes_, positive = binary_labels(labels)
         self._shape_, self._bytes_ = x.shape[1:], x.ndim > 2 and x.dtype == np.uint8
         if x.ndim == 2:
-            self._mean_ = x.mean(0, dtype=np.float64).astype(np.float32)
-            deviation = x.std(0, dtype=np.float64).astype(np.float32)
-            self._deviation_ = np.where(deviation > 0, deviation, np.float32(1))
+            with np.errstate(over="ignore"):
+                self._mean_, deviation = x.mean(0, dtype=np.float64), x.std(0, dtype=np.float64)
+            if not np.isfinite(deviation).all():
+                raise ValueError("features must not be so large that their squares are infinite")
+            self._deviation_ = np.where(deviation > 0, deviation, 1.0)
         items = self._ready(x)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.model_: ItemModel = fit_items(
@@ -115,7 +135,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
         """Probability of unlabeled-like and of positive: (n, 2)."""
         check_is_fitted(self)
-        x = validate_data(self, X, reset=False, dtype=DTYPES, allow_nd=True)
+        x = validate_data(self, X, reset=False, dtype=EXACT, allow_nd=True)
         positive = self.model_.score(self._ready(x)).astype(np.float64)
         return np.stack([1 - positive, positive], axis=1)
 
@@ -128,6 +148,24 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no 
         positive = self.predict_proba(X)[:, 1] > 0.5
         return np.asarray(self.classes_[positive.astype(np.intp)])
 
+    def _config(self) -> TrainConfig:
+        """The settings, checked; a warm-up takes its published share of the epochs."""
+        for name, (rule, holds) in RULES.items():
+            value = getattr(self, name)
+            if not holds(value):
+                raise ConfigError(f"'{name}' must be {rule}. Got {value!r} instead")
+        published = item_settings(self.loss)
+        return item_settings(
+            self.loss,
+            prior=self.prior,
+            **({} if self.order is None else {"order": self.order}),
+            epochs=self.epochs,
+            batches=self.batches,
+            rate=self.rate,
+            device=self.device,
+            warmup=published.warmup * self.epochs // published.epochs,
+        )
+
     def _make(self) -> StagedNet:
         if callable(self.network):
             net = self.network(self._shape_)
@@ -137,11 +175,6 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no 
                     f"{type(net).__name__} instead: put its layers into one"
                 )
             return net
-        if self.network not in NETWORKS:
-            raise ConfigError(
-                f"'network' must be one of {', '.join(NETWORKS)}, or a function from a sample's "
-                f"shape to a network. Got {self.network!r} instead"
-            )
         return NETWORKS[self.network](self._shape_)
 
     def _ready(self, x: NDArray[Any]) -> NDArray[Any]:
@@ -154,5 +187,6 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no 
                 raise ValueError(
                     f"images of {kinds[0]} were learnt. Got {kinds[1]} ({x.dtype}) instead"
                 )
-            return x
-        return np.asarray((x.astype(np.float32, copy=False) - self._mean_) / self._deviation_)
+            return x if self._bytes_ else x.astype(np.float32, copy=False)
+        # In float64, where a small difference of large numbers, such as times, is not lost.
+        return np.asarray((x - self._mean_) / self._deviation_, dtype=np.float32)

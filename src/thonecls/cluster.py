@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import wait
 from typing import Any, TypeVar
@@ -31,11 +32,7 @@ def workers(jobs: int = 1, dask: str | None = None) -> Iterator[tuple[Executor, 
     elif jobs == 1:
         yield _Here(), lambda: 1
     else:
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(
-            jobs, mp_context=context, initializer=_end_with_parent, max_tasks_per_child=1
-        ) as pool:
-            yield pool, lambda: jobs
+        yield _Processes(), lambda: jobs
 
 
 def run_all(
@@ -67,6 +64,27 @@ class _Here(Executor):
         future: Future[Any] = Future()
         future.set_result(fn(*args, **kwargs))
         return future
+
+
+class _Processes(Executor):
+    """Runs each call in a process of its own: one that dies takes no other call with it."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        context = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(1, mp_context=context, initializer=_end_with_parent)
+        future = pool.submit(fn, *args, **kwargs)
+        pool.shutdown(wait=False)  # when the call has ended
+        return future
+
+
+def is_death(error: BaseException) -> bool:
+    """Whether an error tells that the process of a call died, again and again on a cluster."""
+    return isinstance(error, BrokenProcessPool) or type(error).__name__ == "KilledWorker"
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether an error tells that the cluster is gone."""
+    return isinstance(error, concurrent.futures.CancelledError | OSError)
 
 
 def _connect(address: str) -> Any:

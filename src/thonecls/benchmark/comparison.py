@@ -13,6 +13,7 @@ from thonecls.benchmark.places import (
     Place,
     class_name,
     full_title,
+    has_published_split,
     is_images,
     place_name,
     short_title,
@@ -226,6 +227,7 @@ def _note(study: Study, results: Results, cells: list[Cell], change: dict[str, A
         _listed("preset", (record.cell.preset for record in records)),
         _listed("protocol", (record.cell.protocol for record in records)),
         f"changed in all cells: {', '.join(other)}" if other else "",
+        *_own_draws(records),
         *dict.fromkeys(full_title(dataset) for dataset, _ in study.places),
         *_distinct(_machine(record.facts.get("machine", {})) for record in records),
         *_distinct(
@@ -235,6 +237,20 @@ def _note(study: Study, results: Results, cells: list[Cell], change: dict[str, A
         " to ".join(_ends(record.facts.get("date", "")[:10] for record in records)),
     ]
     return " ".join(f"{s[0].upper()}{s[1:]}." for s in sentences if s)
+
+
+def _own_draws(records: list[Record]) -> list[str]:
+    """Where labels were drawn here although the paper took published ones."""
+    drawn = {
+        record.cell.dataset
+        for record in records
+        if record.cell.protocol == "paper"
+        and has_published_split(record.cell.dataset)
+        and record.facts.get("split") == "drawn"
+    }
+    return [
+        f"labels of {dataset} are drawn here, not the published ones" for dataset in sorted(drawn)
+    ]
 
 
 def _machine(facts: dict[str, Any]) -> str:

@@ -31,7 +31,7 @@ AXES = {
     "loss": "total loss",
     "accuracy": "accuracy, percent",
 }
-MANY = 5  # labels that one panel, and a legend inside it, can take
+MANY = 5  # labels that one panel can take
 ACROSS = 3  # places side by side that need only one panel each
 
 Curves = dict[tuple[Place, str], list[dict[str, list[float]]]]  # by place and label, a seed each
@@ -176,21 +176,18 @@ def _mean(runs: list[list[float]]) -> list[float]:
 
 
 def _add_legend(figure: Figure, axes: list[Axes]) -> None:
-    """One legend for all panels: in the first of them, or below if it is long."""
+    """One legend for all panels, below them."""
     handles = {
         label: handle
         for axis in axes
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
     }
-    if len(handles) > MANY:
-        lines = -(-len(handles) // int(1 + figure.get_figwidth() / 1.8))
-        figure.legend(
-            handles.values(),
-            handles.keys(),
-            loc="outside lower center",
-            ncols=-(-len(handles) // lines),
-            fontsize=9,
-            handlelength=3,
-        )
-    else:
-        axes[0].legend(handles.values(), handles.keys(), fontsize=8, handlelength=3)
+    lines = -(-len(handles) // int(1 + figure.get_figwidth() / 1.8))
+    figure.legend(
+        handles.values(),
+        handles.keys(),
+        loc="outside lower center",
+        ncols=-(-len(handles) // lines),
+        fontsize=9,
+        handlelength=3,
+    )

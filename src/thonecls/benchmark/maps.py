@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from thonecls.benchmark.comparison import runs_of
-from thonecls.benchmark.places import Place, place_name
+from thonecls.benchmark.places import Place, is_present, place_name
 from thonecls.benchmark.plan import Cell, config_of
 from thonecls.benchmark.results import Record, Results
 from thonecls.benchmark.run import load_map, split_of
@@ -66,15 +66,16 @@ def draw_study_maps(
     """Save a PNG of a study's maps; False, and no file, if there is none in the results' folder.
 
     For each place: scene, ground truth, and of each column the run with the best and that with
-    the median F1 (the lower of two). Runs whose map is not in the folder are left out. A dataset
-    that has maps but no files in `root` is an error, as everywhere.
+    the median F1 (the lower of two). Runs whose map is not in the folder are left out, see
+    `find_lost_maps`, and so are datasets whose files are not in `root`.
     """
     runs = runs_of(study, results, seeds=seeds, change=change)
     maps = {
         place: [m for label in study.columns for m in _choose(folder, label, runs[place, label])]
         for place in study.places
+        if is_present(place[0], root)
     }
-    drawn = [place for place in study.places if maps[place]]
+    drawn = [place for place in maps if maps[place]]
     blocks = []
     for dataset, places in groupby(drawn, key=lambda place: place[0]):
         data = load_dataset(dataset, root)
@@ -83,6 +84,20 @@ def draw_study_maps(
         return False
     save_figure(_lay_out(study.title, blocks), path)
     return True
+
+
+def find_lost_maps(
+    study: Study,
+    results: Results,
+    folder: Path,
+    *,
+    seeds: Sequence[int],
+    change: dict[str, Any] | None = None,
+) -> list[Cell]:
+    """The cells of a study that are done but whose map is not in the folder."""
+    runs = runs_of(study, results, seeds=seeds, change=change)
+    cells = (record.cell for of_seeds in runs.values() for record in of_seeds.values())
+    return [cell for cell in cells if not _has_map(folder, cell)]
 
 
 def _choose(folder: Path, label: str, runs: dict[int, Record]) -> list[Map]:

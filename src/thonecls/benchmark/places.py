@@ -6,6 +6,7 @@ from pathlib import Path
 
 from thonecls import datasets, images
 from thonecls.datasets import DATASETS
+from thonecls.errors import ConfigError
 from thonecls.images import IMAGES
 
 Place = tuple[str, int]  # a dataset's name and the number of one of its classes
@@ -50,9 +51,27 @@ def class_name(place: Place) -> str:
     return "all" if is_images(dataset) else DATASETS[dataset].classes[target]
 
 
+def check_place(place: Place) -> None:
+    """Refuse a class that the dataset does not have."""
+    dataset, target = place
+    classes = {ALL: "all"} if is_images(dataset) else DATASETS[dataset].classes
+    if target not in classes:
+        raise ConfigError(
+            f"{dataset} has no class {target}: its classes are {min(classes)} to {max(classes)}"
+            f" (`thonecls datasets {dataset}`)"
+        )
+
+
 def where_from(dataset: str) -> str:
     """How to get its files."""
-    return IMAGES[dataset].where if is_images(dataset) else DATASETS[dataset].where
+    if is_images(dataset):
+        return IMAGES[dataset].where
+    return datasets.how_to_get(DATASETS[dataset])
+
+
+def has_published_split(dataset: str) -> bool:
+    """Whether files with labels and tests come with the scene."""
+    return not is_images(dataset) and bool(DATASETS[dataset].train)
 
 
 def is_present(dataset: str, root: Path) -> bool:

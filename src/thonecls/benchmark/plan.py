@@ -29,8 +29,9 @@ IMAGE_SETTINGS = ("batches", "device", "epochs", "order", "rate", "unlabeled", "
 class Cell:
     """One training and its scores; everything that its result depends on.
 
-    prior: for the methods that need one: a number, "true", "paper" (the estimate that the paper
-    used) or an estimator; settings: changes to the preset, as sorted (name, value) pairs.
+    prior: for the methods that need one: a number, "true", an estimator, or "paper" (the estimate
+    by KM2 that the paper used, or ours on what it did not map); settings: changes to the preset,
+    as sorted (name, value) pairs.
     """
 
     dataset: str
@@ -149,7 +150,8 @@ def config_of(cell: Cell, prior: float | None = None) -> TrainConfig:
 def changed(cell: Cell, change: dict[str, Any]) -> Cell:
     """The cell with other fields, or with more settings, by their names.
 
-    A setting that the cell has already, with another value, is refused.
+    What the cell sets already, to another value, is refused. A prior is left out where the method
+    needs none.
 
     >>> str(changed(Cell("indian-pines", 2), {"method": "taylor", "order": 5}))
     'indian-pines 2 taylor paper order=5 seed 0'
@@ -158,7 +160,11 @@ def changed(cell: Cell, change: dict[str, Any]) -> Cell:
     own = {name: value for name, value in change.items() if name in names}
     settings = {name: value for name, value in change.items() if name not in names}
     known = dict(cell.settings)
-    clash = {name for name, value in settings.items() if known.get(name, value) != value}
+    clash = [name for name, value in settings.items() if known.get(name, value) != value]
+    clash += [n for n, value in own.items() if cell.as_dict().get(n, value) != value]
+    method = methods_for(cell.dataset).get(own.get("method", cell.method))
+    if method is not None and not method.needs_prior:
+        own.pop("prior", None)
     if clash:
         raise ConfigError(f"{cell} sets '{clash.pop()}' itself: leave that option out")
     return replace(cell, settings=tuple(sorted({**known, **settings}.items())), **own)

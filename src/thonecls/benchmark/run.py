@@ -8,7 +8,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -25,10 +24,10 @@ from thonecls.benchmark.photographs import measure_images
 from thonecls.benchmark.places import is_images
 from thonecls.benchmark.plan import Cell, config_of
 from thonecls.benchmark.results import Ledger, append_record, claimed
-from thonecls.cluster import run_all, workers
+from thonecls.cluster import is_death, is_lost, run_all, workers
 from thonecls.config import TrainConfig
 from thonecls.datasets import Dataset, load_dataset
-from thonecls.errors import ConfigError, FileError, TrainingError
+from thonecls.errors import FileError, TrainingError
 from thonecls.files import write_atomically, writing_array
 from thonecls.images import load_images
 from thonecls.loop import Progress
@@ -52,14 +51,17 @@ def run_cells(
     retry: bool = False,
     on_start: Callable[[Cell], None] | None = None,
     on_record: OnRecord | None = None,
+    on_skip: Callable[[Cell], None] | None = None,
 ) -> None:
     """Run every cell that has no record in the folder yet, and record it there.
 
     jobs: processes on this machine; dask: the address of a scheduler to run on instead; threads:
-    CPU threads of each cell, by default `threads_for`. Cells that another
-    runner works on are left to it; those that failed before are run again only with `retry`.
+    CPU threads of each cell, by default `threads_for`. Cells that another runner works on or
+    has done are skipped; those that failed before are run again only with `retry`. A cell whose
+    process dies has failed, and the rest goes on.
     """
     threads = threads or threads_for(jobs, dask)
+    root, folder = root.resolve(), folder.resolve()  # workers may stand in another folder
     results = Ledger(folder)
 
     def claims() -> Iterator[tuple[tuple[Cell, ExitStack], Any, tuple[Any, ...]]]:
@@ -69,6 +71,8 @@ def run_cells(
                 cell, failed=not retry
             ):
                 claim.close()
+                if on_skip is not None:
+                    on_skip(cell)
                 continue
             if on_start is not None:
                 on_start(cell)
@@ -77,7 +81,7 @@ def run_cells(
     with workers(jobs, dask) as (pool, room):
         for (cell, claim), future in run_all(pool, room, claims()):
             with claim:
-                facts = _result(future)
+                facts = _result(cell, future)
                 append_record(folder, facts)
                 if "scores" in facts:
                     for path in _kept(folder, cell):
@@ -87,14 +91,29 @@ def run_cells(
                 on_record(cell, facts)
 
 
-def _result(future: Future[dict[str, Any]]) -> dict[str, Any]:
+def _result(cell: Cell, future: Future[dict[str, Any]]) -> dict[str, Any]:
+    """The facts of a cell that has ended, however it has."""
     try:
         return future.result()
-    except BrokenProcessPool as error:
-        raise TrainingError(
-            "a worker process died, perhaps for want of memory: repeat the command with fewer "
-            "--jobs; what is finished is kept"
-        ) from error
+    except Exception as error:
+        if is_death(error):
+            reason = (
+                "its process died, perhaps for want of memory: --retry runs it again, best with "
+                "fewer --jobs"
+            )
+            return {"cell": cell.as_dict(), "error": reason, "seconds": 0.0, **_stamp()}
+        if is_lost(error):
+            raise TrainingError(
+                "the cluster no longer answers: start it again and repeat the command; what is "
+                "finished is kept"
+            ) from error
+        raise
+
+
+def _stamp() -> dict[str, Any]:
+    """Where and when a record was made."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"machine": machine_facts(), "versions": versions(), "date": now}
 
 
 def threads_for(jobs: int, dask: str | None = None) -> int:
@@ -117,21 +136,19 @@ def run_cell(cell: Cell, root: Path, folder: Path, threads: int) -> dict[str, An
             facts |= _measure(cell, load_dataset(cell.dataset, root), folder)
     except Exception as error:  # whatever it is belongs in the record, and the rest goes on
         facts |= {"error": f"{type(error).__name__}: {error}"}
-    finally:
-        facts |= {"machine": machine_facts(), "versions": versions()}
-        torch.set_num_threads(before)
-    return facts | {
-        "seconds": round(time.perf_counter() - began, 1),
-        "peak_memory": peak_memory(),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+    facts |= _stamp()
+    torch.set_num_threads(before)
+    # Of a training that was gone on with, the seconds before are only in its own.
+    seconds = max(time.perf_counter() - began, facts.get("training_seconds", 0.0))
+    return facts | {"seconds": round(seconds, 1), "peak_memory": peak_memory()}
 
 
 def split_of(cell: Cell, data: Dataset, unlabeled: int) -> Split:
     """The labels and tests of a cell."""
     valid = data.scene.valid
-    if cell.protocol == "paper" and data.train is not None and data.test is not None:
-        return fixed_split(data.train, data.test, cell.target, unlabeled=unlabeled, valid=valid)
+    published = _published(cell, data)
+    if published is not None:
+        return fixed_split(*published, cell.target, unlabeled=unlabeled, valid=valid)
     seed = {} if cell.protocol == "paper" else {"seed": cell.seed}
     return PROTOCOLS[cell.protocol](
         data.truth,
@@ -141,6 +158,13 @@ def split_of(cell: Cell, data: Dataset, unlabeled: int) -> Split:
         valid=valid,
         **seed,
     )
+
+
+def _published(cell: Cell, data: Dataset) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
+    """The labels and tests that came with the scene, where a cell takes those."""
+    if cell.protocol != "paper" or cell.positives != Cell.positives:
+        return None
+    return None if data.train is None or data.test is None else (data.train, data.test)
 
 
 def _measure(cell: Cell, data: Dataset, folder: Path) -> dict[str, Any]:
@@ -168,23 +192,23 @@ def _measure(cell: Cell, data: Dataset, folder: Path) -> dict[str, Any]:
         **({"warning": warning} if warning else {}),
         "config": asdict(config),
         "pixels": int(of_class.size),
+        "split": "published" if _published(cell, data) else "drawn",
         **training,
     }
 
 
 def _prior(cell: Cell, data: Dataset, split: Split) -> float | None:
-    """The class prior as a number, for the methods that need it."""
+    """The class prior as a number, for the methods that need it.
+
+    "paper" is KM2's estimate: the paper's own where it has one, else ours.
+    """
     if not METHODS[cell.method].needs_prior:
         return None
     if cell.prior == "true":
         return float((data.truth == cell.target).sum() / data.scene.valid.sum())
     if cell.prior == "paper":
         known = PAPER_PRIORS.get(cell.dataset, {}).get(cell.target)
-        if known is None:
-            raise ConfigError(
-                f"the paper has no prior of {cell.dataset} {cell.target}: take 'km2', as it did"
-            )
-        return known
+        return known or resolve_prior("km2", data.scene, split.labels, cell.seed)
     return resolve_prior(cell.prior, data.scene, split.labels, cell.seed)
 
 
@@ -237,6 +261,9 @@ def load_map(folder: Path, cell: Cell) -> NDArray[np.float32]:
     """The probabilities that a cell's record left, to 1/254; NaN on nodata."""
     path = folder / "maps" / f"{cell.id}.npy"
     if not path.exists():
-        raise FileError(f"there is no map of {cell} in {path.parent}: run the cell again")
+        raise FileError(
+            f"there is no map of {cell} in {path.parent}: take the cell's line out of "
+            f"{folder / 'results.jsonl'}, and it is run again"
+        )
     stored = np.load(path)
     return np.where(stored == NODATA, np.nan, stored / np.float32(254)).astype(np.float32)

@@ -16,7 +16,16 @@ from rich.table import Table
 from thonecls.benchmark import STUDIES, Cell, Study, cells_of, find_study, read_results, run_cells
 from thonecls.benchmark.comparison import metric_name
 from thonecls.benchmark.estimate import estimate
-from thonecls.benchmark.places import ALL, is_images, is_present, known_places, score_of, where_from
+from thonecls.benchmark.maps import find_lost_maps
+from thonecls.benchmark.places import (
+    ALL,
+    check_place,
+    is_images,
+    is_present,
+    known_places,
+    score_of,
+    where_from,
+)
 from thonecls.benchmark.rendering import write_study
 from thonecls.benchmark.results import Results
 from thonecls.benchmark.run import threads_for
@@ -56,6 +65,9 @@ def benchmark(
             "its labels. spatial: so, and tests lie a block away from every label."
         ),
     ] = "paper",
+    positives: Annotated[
+        int | None, Parameter(help="Labelled pixels of the class; else 100, as in the paper.")
+    ] = None,
     seeds: Annotated[int, Parameter(help="Repeats, with seeds from 0.")] = 5,
     out: Annotated[
         Path, Parameter(help="Folder of results.jsonl, maps, tables and figures.")
@@ -93,42 +105,65 @@ def benchmark(
     """
     if not studies:
         return _list_studies(json)
-    if jobs < 1 or seeds < 1 or (threads or 1) < 1:
-        raise ConfigError("--jobs, --seeds and --threads must be 1 or more")
+    if any(number is not None and number < 1 for number in (jobs, seeds, threads, positives)):
+        raise ConfigError("--jobs, --seeds, --threads and --positives must be 1 or more")
     root = resolve_root(data_root)
     threads = threads or threads_for(jobs, dask)
     change = {
         **given_settings(config),
         **({"preset": preset} if preset != Cell.preset else {}),
         **({"protocol": protocol} if protocol != Cell.protocol else {}),
+        **({"positives": positives} if positives is not None else {}),
     }
     chosen = {name: _narrow(find_study(name), dataset, target, method) for name in studies}
-    present = {name: _present(study, root) for name, study in chosen.items()}
     cells = list(
         dict.fromkeys(
             cell
-            for study in present.values()
+            for study in chosen.values()
             for cell in cells_of(study, seeds=range(seeds), change=change)
         )
     )
+    missing = _name_missing(cells, root)
+    here = [cell for cell in cells if cell.dataset not in missing]
     results = read_results(out)
     for message in results.damaged:
         errors.print(f"[yellow]warning:[/yellow] {escape(message)}")
-    waiting = [cell for cell in cells if not results.has(cell, failed=not retry)]
     if dry_run:
+        waiting = [cell for cell in cells if not results.has(cell, failed=not retry)]
         return _show_plan(cells, waiting, results, jobs, threads, json)
     if not render_only:
+        if not here:
+            raise ConfigError(
+                f"none of the study's datasets is in {root}: see `thonecls datasets`, set "
+                "--data-root, or run it on another one (--dataset indian-pines --target 2)"
+            )
+        waiting = [cell for cell in here if not results.has(cell, failed=not retry)]
         work = {"root": root, "jobs": jobs, "dask": dask, "threads": threads, "retry": retry}
         _run(waiting, out, quiet=json, **work)
     results = read_results(out)
     written = [
         path
-        for name, study in present.items()
+        for name, study in chosen.items()
         for path in write_study(
             name, study, results, out, root=root, seeds=range(seeds), change=change
         )
     ]
+    for name, study in chosen.items():
+        _name_lost_maps(name, study, results, out, seeds=range(seeds), change=change)
     return _conclude(cells, results, written, json)
+
+
+def _name_lost_maps(name: str, study: Study, results: Results, out: Path, **which: Any) -> None:
+    """Say what a figure of maps leaves out."""
+    lost = find_lost_maps(study, results, out, **which) if study.maps else []
+    if lost:
+        maps, lines = escape(str(out / "maps")), escape(str(out / "results.jsonl"))
+        errors.print(
+            f"[yellow]left out of {name}:[/yellow] {len(lost)} cells, such as "
+            f"{escape(str(lost[0]))}, are done, but their maps are not in {maps}: take their lines "
+            f"out of {lines} to run them again",
+            soft_wrap=True,
+        )
 
 
 def _list_studies(as_json: bool) -> int:
@@ -157,36 +192,35 @@ def _narrow(
         if not (targets or known):
             raise ConfigError(f"say which classes of {dataset} to map: --target NUMBER")
         study = replace(study, places=tuple((dataset, t) for t in targets or known))
+        for place in study.places:
+            check_place(place)
     elif targets:
         study = replace(study, places=tuple(p for p in study.places if p[1] in targets))
-    if methods:
-        kept = {
-            label: change
-            for label, change in study.columns.items()
-            if study.cell(study.places[0], label).method in methods
-        }
+    if methods and study.places:
+        by_label = {label: study.cell(study.places[0], label).method for label in study.columns}
+        for method in methods:
+            if method not in by_label.values():
+                raise ConfigError(
+                    f"the study has no column of {method!r}: take one of "
+                    f"{', '.join(dict.fromkeys(by_label.values()))}"
+                )
+        kept = {label: c for label, c in study.columns.items() if by_label[label] in methods}
         study = replace(study, columns=kept)
     if not (study.places and study.columns):
         raise ConfigError("nothing is left of the study: check --target and --method")
     return study
 
 
-def _present(study: Study, root: Path) -> Study:
-    """The study on the datasets that are on this machine; the others are named."""
-    missing = [d for d in dict.fromkeys(d for d, _ in study.places) if not is_present(d, root)]
+def _name_missing(cells: list[Cell], root: Path) -> set[str]:
+    """The datasets that are not on this machine; each is named, with how to get it."""
+    missing = [d for d in dict.fromkeys(c.dataset for c in cells) if not is_present(d, root)]
     for name in missing:
         errors.print(
-            f"[yellow]left out:[/yellow] {name} is not in {escape(str(root))}. "
+            f"[yellow]not here:[/yellow] {name} is not in {escape(str(root))}. "
             f"{escape(where_from(name))}",
             soft_wrap=True,
         )
-    kept = tuple(place for place in study.places if place[0] not in missing)
-    if not kept:
-        raise ConfigError(
-            f"none of the study's datasets is in {root}: see `thonecls datasets`, set --data-root, "
-            "or run it on another one (--dataset indian-pines --target 2)"
-        )
-    return replace(study, places=kept)
+    return set(missing)
 
 
 def _show_plan(
@@ -229,7 +263,8 @@ def _run(cells: list[Cell], out: Path, *, quiet: bool, **options: Any) -> None:
         MofNCompleteColumn(),
         TimeRemainingColumn(compact=True, elapsed_when_finished=True),
     )
-    with Progress(*columns, console=errors, disable=quiet) as bar:
+    # Cells take minutes: the time left is reckoned from all of them, not from the last seconds.
+    with Progress(*columns, console=errors, disable=quiet, speed_estimate_period=1e9) as bar:
         task = bar.add_task("", total=len(cells))
 
         def on_start(cell: Cell) -> None:
@@ -245,7 +280,10 @@ def _run(cells: list[Cell], out: Path, *, quiet: bool, **options: Any) -> None:
             bar.console.print(f"{escape(str(cell))}: {escape(ended)}", soft_wrap=True)
             bar.advance(task)
 
-        run_cells(cells, out, on_start=on_start, on_record=on_record, **options)
+        def on_skip(cell: Cell) -> None:
+            bar.advance(task)
+
+        run_cells(cells, out, on_start=on_start, on_record=on_record, on_skip=on_skip, **options)
 
 
 def _conclude(cells: list[Cell], results: Results, written: list[Path], as_json: bool) -> int:

@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from thonecls.benchmark.scenes import draw_data
 from thonecls.cli.app import DataRoot, Json, app
-from thonecls.datasets import DATASETS, download, is_present
+from thonecls.datasets import DATASETS, download, how_to_get, is_present, load_dataset
 from thonecls.datasets import data_root as resolve_root
 from thonecls.datasets.catalogue import get_spec
 from thonecls.errors import ConfigError
@@ -63,14 +64,21 @@ def datasets(
     fetch: Annotated[
         bool, Parameter(name="--download", help="Fetch its files into the data root.", negative=())
     ] = False,
+    picture: Annotated[
+        Path | None, Parameter(help="A PNG to draw of it: scene, ground truth and spectra.")
+    ] = None,
     data_root: DataRoot = None,
     json: Json = False,
 ) -> int:
     """List the datasets with ground truth, scenes and images, and which are on this machine.
 
     Example: thonecls datasets pavia-university --download
+
+    Example: thonecls datasets indian-pines --picture indian-pines.png
     """
     root = resolve_root(data_root)
+    if picture is not None and (name is None or name in IMAGES):
+        raise ConfigError("say which scene to draw: thonecls datasets NAME --picture FILE.png")
     if name in IMAGES:
         return _show_images(name, root, fetch, json)
     specs = list(DATASETS.values()) if name is None else [get_spec(name)]
@@ -78,6 +86,8 @@ def datasets(
         if name is None:
             raise ConfigError("say which dataset to download: thonecls datasets NAME --download")
         download(name, root)
+    if picture is not None:
+        draw_data(load_dataset(specs[0].name, root), picture)
     if json:
         facts = {
             s.name: {"shape": s.shape, "bands": s.bands, "classes": s.classes, "where": s.where}
@@ -98,7 +108,9 @@ def datasets(
         table.add_row(other, IMAGES[other].title, size, "yes" if facts["here"] else "")
     console.print(table)
     if name is not None:
-        console.print(f"files: {specs[0].where}", soft_wrap=True, highlight=False)
+        console.print(f"files: {how_to_get(specs[0])}", soft_wrap=True, highlight=False)
+        if picture is not None:
+            console.print(f"picture: {escape(str(picture))}", soft_wrap=True, highlight=False)
         for number, title in specs[0].classes.items():
             console.print(f"{number:3d} {title}", highlight=False)
     return 0

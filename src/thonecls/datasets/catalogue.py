@@ -18,11 +18,12 @@ class Spec:
 
     shape: rows and columns; classes: number to name; rgb: the bands near infrared, red and green,
     or others to show; where: how to get the files, to be read after a colon.
-    cube, truth: the names its files go by, without ending, each with the variable of a .mat file
-    (None: the only array of that many axes); train, test: the names of files that fix the split;
-    urls: addresses to download, each with its checksum where one is known; package: the Python
-    package that carries the files; finer: the truth's pixels to one of the cube's, along a side;
-    part_of, corner: the dataset that this one is cut from, and its first row and column there.
+    cube, truth: the names its files go by, without ending, or FOLDER/NAME where the folder matters,
+    each with the variable of a .mat file (None: the only array of that many axes); train, test: the
+    names of files that fix the split; urls: addresses to download, each with its checksum where
+    one is known; package: the Python package that carries the files; finer: the truth's pixels to
+    one of the cube's, along a side; part_of, corner: the dataset that this one is cut from, and
+    its first row and column there.
     """
 
     name: str
@@ -216,8 +217,8 @@ _HONGHU = replace(
     shape=(678, 465),
     where="get the crop by the link that the paper's authors give and put it there as honghu and "
     "honghu_gt; the public scene is another dataset, honghu-full",
-    cube={"honghu": None, **_HONGHU_FULL.cube},
-    truth={"honghu_gt": None, **_HONGHU_FULL.truth},
+    cube={"honghu": None, **{f"honghu/{stem}": None for stem in _HONGHU_FULL.cube}},
+    truth={"honghu_gt": None, **{f"honghu/{stem}": None for stem in _HONGHU_FULL.truth}},
 )
 
 _LONGKOU = Spec(

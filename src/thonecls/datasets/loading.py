@@ -84,7 +84,7 @@ def load(spec: Spec, root: Path) -> Dataset:
         missing = " or ".join(spec.cube if cube is None else spec.truth)
         raise FileError(
             f"{spec.name} needs a file {missing} ({', '.join(filter(None, ARRAYS + RASTERS))} or "
-            f"ENVI without ending), which is not in {root} or its folders: {_how_to_get(spec)}"
+            f"ENVI without ending), which is not in {root} or its folders: {how_to_get(spec)}"
         )
     scene = _read_cube(spec, cube)
     # Beside the cube first: other datasets' splits go by the same names.
@@ -112,7 +112,8 @@ def pure_blocks(labels: NDArray[Any], size: int) -> NDArray[Any]:
     return np.where(pure, blocks[..., 0], 0)
 
 
-def _how_to_get(spec: Spec) -> str:
+def how_to_get(spec: Spec) -> str:
+    """What to do for its files, to be read after a colon."""
     command = f"run thonecls datasets {spec.name} --download, or " if spec.urls else ""
     return command + spec.where
 
@@ -131,9 +132,10 @@ def _find(spec: Spec, folders: Iterable[Path], stems: Iterable[str]) -> Path | N
     others = DATASETS.keys() - {spec.name, spec.part_of and spec.part_of.name}
     for folder in folders:
         found = {
-            path.name.lower(): path
+            name: path
             for path in reversed(files_below(folder))
-            if path.name.lower() in names and others.isdisjoint(path.relative_to(folder).parts[:-1])
+            for name in (path.name.lower(), f"{path.parent.name}/{path.name}".lower())
+            if name in names and others.isdisjoint(path.relative_to(folder).parts[:-1])
         }
         for name in names:
             if name in found:
@@ -156,7 +158,7 @@ def _read_labels(spec: Spec, path: Path, shape: tuple[int, int], scene: Scene) -
         raise LabelError(
             f"the class numbers of {spec.name} are 1 to {len(spec.classes)}, and 0 where there is "
             f"no label; {path} also holds {', '.join(f'{n:g}' for n in unknown[:5])}: "
-            f"{_how_to_get(spec)}"
+            f"{how_to_get(spec)}"
         )
     if shape != scene.shape:
         labels = pure_blocks(labels, spec.finer)
@@ -174,7 +176,7 @@ def _read_split(
     if shared := int(((train != 0) & (test != 0)).sum()):
         raise LabelError(
             f"pixels to train on must not be tested on; {one} and {two} share {shared}: "
-            f"{_how_to_get(spec)}"
+            f"{how_to_get(spec)}"
         )
     return train, test
 
@@ -189,7 +191,7 @@ def _read(
         named = variable if path.suffix.lower() == ".mat" else None
         return read_array(path, axes=axes, variable=named), None
     except FileError as e:
-        raise FileError(f"{e}. To have it anew: {_how_to_get(spec)}") from e
+        raise FileError(f"{e}. To have it anew: {how_to_get(spec)}") from e
 
 
 def _read_raster(path: Path) -> tuple[NDArray[Any], float | None]:
@@ -223,7 +225,7 @@ def _ordered(spec: Spec, path: Path, array: NDArray[Any], shape: tuple[int, ...]
         for other in DATASETS.values()
         if sorted(array.shape) == sorted(other.cube_shape if array.ndim == 3 else other.truth_shape)
     ]
-    advice = _how_to_get(spec)
+    advice = how_to_get(spec)
     if fitting:
         advice = f"it is of {fitting[0]}; ask for that, or keep it in a folder {fitting[0]}"
     got, needed = ("×".join(map(str, sizes)) for sizes in (array.shape, shape))

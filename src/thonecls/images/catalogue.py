@@ -17,7 +17,8 @@ class ImageSpec:
     What a PU split takes unless told otherwise: positives, the classes that together are the
     positive one; labelled and drawn, how many labelled positives and unlabeled images.
     network: the entry of `thonecls.images.networks.NETWORKS` that suits the images;
-    order: of the Taylor expansion, and mix: the weight of MixUp in vPU, as published.
+    order: of the Taylor expansion; mix, vpu_rate: the weight of MixUp and the learning rate in
+    vPU; as published.
     """
 
     name: str
@@ -34,6 +35,7 @@ class ImageSpec:
     network: str = "cifar"
     order: int = 1
     mix: float = 0.3
+    vpu_rate: float = 3e-4
 
 
 def image_spec(name: str) -> ImageSpec:
@@ -58,6 +60,7 @@ _CIFAR10 = ImageSpec(
     positives=frozenset({0, 1, 8, 9}),
     drawn=45_000,
     mix=0.03,
+    vpu_rate=3e-5,
 )
 
 _STL10 = ImageSpec(
@@ -77,6 +80,7 @@ _STL10 = ImageSpec(
     drawn=99_000,
     network="stl",
     order=3,
+    vpu_rate=1e-4,
 )
 
 _MNIST = ImageSpec(

@@ -172,8 +172,12 @@ def _npz(spec: ImageSpec, paths: list[Path]) -> Arrays:
         # Opened here, since numpy leaves files open that turn out to be damaged.
         with paths[0].open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             held = {name: file[name] for name in file.files}
-    except (ValueError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as e:
+    except (  # what numpy and zipfile raise on files that are damaged, or no arrays
+        *(ValueError, EOFError, TypeError, zipfile.BadZipFile, zlib.error),
+        *(MemoryError, NotImplementedError, RuntimeError),
+    ) as e:
         raise FileError(f"{label} is no file of arrays without objects ({e})") from e
+    held = {name: array for name, array in held.items() if isinstance(array, np.ndarray)}
     names = next((names for names in NPZ_NAMES if held.keys() >= set(names)), None)
     if names is None or (spec.unlabeled and "unlabeled" not in held):
         also = ", and unlabeled" if spec.unlabeled else ""
@@ -223,7 +227,9 @@ def _numbered(spec: ImageSpec, label: str, labels: NDArray[Any], *, first: int =
     """Labels (n,) from 0, from such that count from `first`."""
     last = first + len(spec.classes) - 1
     flat = labels.reshape(-1)
-    unknown = flat if flat.dtype.kind not in "iu" else flat[(flat < first) | (flat > last)]
+    if flat.dtype.kind not in "iu":
+        raise LabelError(f"the labels of {label} must be whole numbers. Got {flat.dtype} instead")
+    unknown = flat[(flat < first) | (flat > last)]
     if unknown.size:
         some = ", ".join(str(number) for number in np.unique(unknown)[:5])
         raise LabelError(f"the labels of {label} must be {first} to {last}. Got {some} instead")

@@ -143,7 +143,7 @@ class ItemGround:
         }
 
     def batches(self, count: int, generator: torch.Generator) -> list[ItemBatch]:
-        """One epoch; either kind comes round before an item comes again."""
+        """One epoch; either kind is shuffled and cut into batches, the rest of a round left out."""
         of_positive, of_unlabeled = (
             _rounds(len(rows), size, count, generator)
             for rows, size in zip((self.positive, self.unlabeled), self.counts, strict=True)

@@ -123,8 +123,11 @@ def fit_items(
 
     if method == "vpu":
         kept, held = zip(*(_part(rows, generator) for rows in (positive, unlabeled)), strict=True)
-        if not all(held):
-            raise LabelError("vPU sets items apart to choose its epoch by: label at least two")
+        if not all(held) or len(kept[1]) < 2:
+            raise LabelError(
+                "vPU sets items apart to choose its epoch by: at least 2 labelled positives and 3 "
+                f"unlabeled items are needed. Got {len(positive)} and {len(unlabeled)} instead"
+            )
         items = ground(*kept)
 
         def loss(net: nn.Module, ground: ItemGround) -> float:
@@ -174,7 +177,7 @@ def fit_items(
         models.append(model)
         if stops or not model.training["finished"]:
             break
-    return _joined(models)
+    return _joined(models, len(phases))
 
 
 def _moved(
@@ -186,15 +189,17 @@ def _moved(
     return lambda progress: told(replace(progress, epoch=before + progress.epoch, epochs=epochs))
 
 
-def _joined(models: list[ItemModel]) -> ItemModel:
-    """The last of all phases, with the history of them all."""
+def _joined(models: list[ItemModel], phases: int) -> ItemModel:
+    """The last of those phases that were run, with the history of them all."""
     trainings = [model.training for model in models]
     history = {
         name: [value for training in trainings for value in training["history"][name]]
         for name in trainings[0]["history"]
     }
     seconds = round(sum(training["seconds"] for training in trainings), 3)
-    return replace(models[-1], training={**trainings[-1], "history": history, "seconds": seconds})
+    finished = len(models) == phases and trainings[-1]["finished"]
+    joined = {"history": history, "seconds": seconds, "finished": finished}
+    return replace(models[-1], training={**trainings[-1], **joined})
 
 
 def _part(rows: Rows, generator: torch.Generator) -> tuple[Rows, Rows]:

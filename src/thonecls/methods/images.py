@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +47,17 @@ class ImageMethod:
         prior: float | None = None,
         **options: Any,
     ) -> Scores:
+        config: TrainConfig | None = options.get("config")
+        if prior is None and config is not None:
+            prior = config.prior
         if self.needs_prior and prior is None:
             raise ConfigError(
                 f"{self.name} needs the class prior, the share of positives among the unlabeled "
                 "images: give it as a number between 0 and 1"
             )
-        if self.needs_prior:
+        if self.needs_prior and config is not None:
+            options["config"] = replace(config, prior=prior)
+        elif self.needs_prior:
             options["prior"] = prior
         if not self.network:
             return score_by_trees(images, labels, seed, **options)
@@ -103,11 +108,13 @@ def image_settings(method: str, dataset: str, **change: Any) -> TrainConfig:
     Of a method without a network only the number of unlabeled images matters.
     """
     spec = image_spec(dataset)
-    own = {"unlabeled": spec.drawn}
+    own: dict[str, Any] = {"unlabeled": spec.drawn}
     if method in ("taylor", "t-honecls"):
         own["order"] = spec.order
-    known = method if IMAGE_METHODS[method].network else "bce"
-    return item_settings(known, **{**own, **change})
+    if method == "vpu":
+        own["rate"] = spec.vpu_rate
+    trees = method in IMAGE_METHODS and not IMAGE_METHODS[method].network
+    return item_settings("bce" if trees else method, **{**own, **change})
 
 
 def score_by_trees(

@@ -7,7 +7,8 @@ as positive and Wn = b / n_u - Wp as negative, and v = Wp / (Wp + Wn) of it is p
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numba import njit
@@ -17,10 +18,17 @@ Array = NDArray[np.float64]
 Samples = NDArray[np.int32]
 Places = NDArray[np.int32]  # of features, or of nodes in their tree
 Mask = NDArray[np.bool_]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 EDGE = 1e-12  # a share v this close to 1/2 or 1 is there, but for rounding
 
-compiled = njit(cache=True, nogil=True)
+
+def compiled(function: Function) -> Function:
+    """Compile a function at its first call, and keep that on the disk where one may write."""
+    try:
+        return cast("Function", njit(cache=True, nogil=True)(function))
+    except RuntimeError:  # numba's, when it finds no place
+        return cast("Function", njit(nogil=True)(function))
 
 
 class Risk(NamedTuple):
