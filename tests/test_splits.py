@@ -148,12 +148,22 @@ def test_spatial_tests_lie_a_block_away_from_every_label(
     seed: int, block: int, target: int
 ) -> None:
     truth = indian_pines().truth
-    split = spatial_split(truth, target, positives=50, seed=seed, block=block)
+    split = spatial_split(truth, target, positives=50, seed=seed, block=block, share=0)
     labels = np.stack(np.unravel_index(split.labels.positive, truth.shape), axis=1)
-    tests = np.argwhere(split.test)
-    away = np.abs(tests[:, None] - labels[None]).max(axis=2).min(axis=1)  # the plain way
-    assert away.min() == block
+    known = np.argwhere(truth != 0)
+    away = np.abs(known[:, None] - labels[None]).max(axis=2).min(axis=1)  # the plain way
+    assert np.array_equal(np.argwhere(split.test), known[away >= block])
     assert (truth[split.test] == target).any()
+
+
+@pytest.mark.parametrize(("target", "blocks"), [(2, 5), (11, 5), (14, 2)])
+def test_spatial_labels_come_from_a_fifth_of_the_blocks(target: int, blocks: int) -> None:
+    truth = indian_pines().truth
+    for seed in range(5):
+        split = spatial_split(truth, target, seed=seed)
+        rows, columns = np.unravel_index(split.labels.positive, truth.shape)
+        assert blocks <= len({*zip(rows // 16, columns // 16, strict=True)}) <= blocks + 1
+        assert (truth[split.test] == target).sum() > 100
 
 
 def test_a_class_in_one_corner_cannot_be_tested_spatially() -> None:

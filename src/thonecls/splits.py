@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -218,12 +219,14 @@ def spatial_split(
     seed: int = 0,
     valid: BoolArray | None = None,
     block: int = 16,
+    share: float = 0.2,
 ) -> Split:
-    """Labels from a few blocks of the scene, tests at least a block away from every one of them.
+    """Labels from some blocks of the scene, tests at least a block away from every one of them.
 
-    Blocks of block × block pixels that hold the class are taken in random order until they hold
-    enough of it; the positives are drawn from these. A test pixel lies `block` or more rows or
-    columns from every positive. Unlabeled pixels come from the whole scene: they carry no label.
+    Of the blocks of block × block pixels that hold the class a random share is taken, or more
+    until they hold enough of it; the positives are drawn from these. A test pixel lies `block` or
+    more rows or columns from every positive. Unlabeled pixels come from the whole scene: they
+    carry no label.
     """
     of_class = _pixels_of(truth, target, positives)
     rng = np.random.default_rng(seed)
@@ -232,6 +235,7 @@ def spatial_split(
     blocks, counts = np.unique(block_of, return_counts=True)
     order = rng.permutation(len(blocks))
     enough = int(np.searchsorted(np.cumsum(counts[order]), positives)) + 1
+    enough = max(enough, math.ceil(share * len(blocks)))
     inside = of_class[np.isin(block_of, blocks[order[:enough]])]
     positive = np.sort(rng.choice(inside, size=positives, replace=False))
     split = _split(truth, positive, unlabeled, valid, rng)
