@@ -23,6 +23,7 @@ from rio_cogeo.cogeo import cog_validate
 from commands import run
 from thonecls.datasets import Example, write_example
 from thonecls.model import Model
+from thonecls.workflow import check_scene
 from thonecls.workflow.commands import repeat_command
 
 QUICK = ["--epochs", "6", "--batches", "4", "--width", "0.25", "--unlabeled", "800"]
@@ -65,6 +66,18 @@ def test_check_says_that_all_is_well(example: Example, capsys: pytest.CaptureFix
     scene, labels = str(example.scene), str(example.labels)
     expected = ["thonecls", "train", scene, labels, "--drop-bad-bands", *WHERE, "--order", "3"]
     assert shlex.split(said(capsys)["command"]) == [*expected, "--out", "run"]
+
+
+@pytest.mark.parametrize(("step", "told"), [(1, True), (20, False)])
+def test_check_tells_of_labels_from_few_places(step: int, told: bool, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "scene.npy", rng.random((100, 100, 5), dtype=np.float32))
+    labels = np.zeros((100, 100), np.uint8)
+    labels[np.ix_(range(2, 2 + 5 * step, step), range(2, 2 + 5 * step, step))] = 1
+    np.save(tmp_path / "labels.npy", labels)
+    found = check_scene(tmp_path / "scene.npy", tmp_path / "labels.npy")
+    assert found["fit"]
+    assert told == ("spread of labels" in [finding["subject"] for finding in found["findings"]])
 
 
 def test_the_command_of_a_report_repeats_what_was_given(trained: Path, example: Example) -> None:

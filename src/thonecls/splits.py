@@ -16,6 +16,7 @@ from thonecls.errors import LabelError
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 
+BLOCK = 16  # pixels a side: labels this near each other tell much the same
 CLUSTERED = 4  # labels to a block, on average: from here on neighbours are alike
 PAPER_SEED = 2333  # the data seed of every run behind the paper's tables
 
@@ -74,8 +75,18 @@ def draw_labels(
     return Labels(np.flatnonzero(positives & valid), drawn)
 
 
+def blocks_of(pixels: IntArray, shape: tuple[int, ...], block: int = BLOCK) -> IntArray:
+    """The number of the block of block × block pixels that each pixel lies in.
+
+    >>> blocks_of(np.array([0, 15, 16, 40 * 16]), (40, 40)).tolist()
+    [0, 0, 1, 3]
+    """
+    rows, columns = np.divmod(pixels, shape[1])
+    return np.asarray(rows // block * (shape[1] // block + 1) + columns // block)
+
+
 def hold_out(
-    positives: BoolArray, share: float, rng: np.random.Generator, *, block: int = 16
+    positives: BoolArray, share: float, rng: np.random.Generator, *, block: int = BLOCK
 ) -> tuple[BoolArray, BoolArray]:
     """Positives to train on and positives to test on, as (H, W) masks.
 
@@ -90,8 +101,7 @@ def hold_out(
         raise LabelError(
             f"{share:.0%} of {pixels.size} labels cannot be held out: label more pixels"
         )
-    rows, columns = np.unravel_index(pixels, positives.shape)
-    block_of = (rows // block) * (positives.shape[1] // block + 1) + columns // block
+    block_of = blocks_of(pixels, positives.shape, block)
     blocks, counts = np.unique(block_of, return_counts=True)
     if counts.mean() < CLUSTERED:
         held = rng.choice(pixels, size=wanted, replace=False)
@@ -218,7 +228,7 @@ def spatial_split(
     unlabeled: int = 4000,
     seed: int = 0,
     valid: BoolArray | None = None,
-    block: int = 16,
+    block: int = BLOCK,
     share: float = 0.2,
 ) -> Split:
     """Labels from some blocks of the scene, tests at least a block away from every one of them.
@@ -230,8 +240,7 @@ def spatial_split(
     """
     of_class = _pixels_of(truth, target, positives)
     rng = np.random.default_rng(seed)
-    rows, columns = np.unravel_index(of_class, truth.shape)
-    block_of = (rows // block) * (truth.shape[1] // block + 1) + columns // block
+    block_of = blocks_of(of_class, truth.shape, block)
     blocks, counts = np.unique(block_of, return_counts=True)
     order = rng.permutation(len(blocks))
     enough = int(np.searchsorted(np.cumsum(counts[order]), positives)) + 1

@@ -23,12 +23,15 @@ from thonecls.inputs import (
 )
 from thonecls.raster import RasterSource, find_bad_bands
 from thonecls.scene import FloatArray
+from thonecls.splits import BLOCK, blocks_of
 from thonecls.vector.places import describe
 from thonecls.workflow.commands import train_command
 from thonecls.workflow.evidence import look_over, spectra_at
 
 Status = Literal["ok", "note", "problem"]
 FEW = 20  # labels: with fewer a map is a guess
+PLACES = 4  # blocks with labels: with fewer the class is missed elsewhere (docs/results.md)
+SMALL = 25  # blocks of a scene: with fewer it has no elsewhere
 LOOKED_AT = 400  # labels and scene pixels whose spectra are looked at
 
 
@@ -136,7 +139,7 @@ def _about_labels(scene: SceneInput, labels: LabelInput, rng: np.random.Generato
     elif pixels.size - missing < FEW:
         status = "note"
         count += f": {FEW} or more are better, about 100 work well"
-    found.append(Finding("labelled pixels", count, status))
+    found += [Finding("labelled pixels", count, status), *_about_spread(pixels, scene)]
     strange = looked[valid][find_odd(spectra)]
     if strange.size:
         rows, columns = np.divmod(strange[:4], scene.grid.shape[1])
@@ -145,6 +148,19 @@ def _about_labels(scene: SceneInput, labels: LabelInput, rng: np.random.Generato
         words = f"{strange.size} labels have spectra unlike the others: {places}{more}"
         found.append(Finding("outliers", words, "note"))
     return found
+
+
+def _about_spread(pixels: NDArray[np.int64], scene: SceneInput) -> list[Finding]:
+    """Whether the labels come from so few places that the class is missed in others."""
+    rows, columns = scene.grid.shape
+    places = np.unique(blocks_of(pixels, scene.grid.shape)).size
+    if pixels.size < FEW or places >= PLACES or rows * columns < SMALL * BLOCK**2:
+        return []
+    words = (
+        f"all labels lie in {places} places of {BLOCK} × {BLOCK} pixels: the class may be missed "
+        "elsewhere; label it in more parts of the scene, a few pixels in each"
+    )
+    return [Finding("spread of labels", words, "note")]
 
 
 def _spectra(scene: SceneInput, pixels: NDArray[np.int64]) -> tuple[FloatArray, NDArray[np.bool_]]:
