@@ -72,6 +72,10 @@ NNPU: dict[str, dict[str, Any]] = {
         "warmup_loss": "bce",
     },
 }
+# One that knows places, and some that know spectra alone.
+SPATIAL: dict[str, dict[str, Any]] = T_HONECLS | {
+    name: {"method": name} for name in ("matched-filter", "biased-svm", "maxent", "elkan-noto")
+}
 LABELS = replace(
     STUDIES["labels"],
     columns={
@@ -96,6 +100,11 @@ PARTS: dict[str, Part] = {
         ),
         5,
         {"preset": "fast"},
+    ),
+    "spatial": Part(
+        Study("Labels from a fifth of the class's blocks, tests a block away", IP, SPATIAL),
+        5,
+        {"preset": "fast", "protocol": "spatial"},
     ),
     "elsewhere": Part(
         Study("T-HOneCls with FAST on other scenes", ELSEWHERE, T_HONECLS), 3, {"preset": "fast"}
