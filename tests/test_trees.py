@@ -324,7 +324,7 @@ def test_values_beyond_float32_are_refused() -> None:
 )
 def test_settings_out_of_range_are_refused_by_name(name: str, value: object) -> None:
     x, labels, _ = blobs(5, 20, 3)
-    with pytest.raises(ConfigError, match=f"^{name} must be .* Got {value!r} instead"):
+    with pytest.raises(ConfigError, match=f"^'{name}' must be .* Got {value!r} instead"):
         forest(**{name: value}).fit(x, labels)
 
 

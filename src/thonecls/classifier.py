@@ -17,30 +17,25 @@ from thonecls.errors import ConfigError
 from thonecls.images.items import ItemModel, Rows
 from thonecls.images.networks import NETWORKS, StagedNet
 from thonecls.images.training import fit_items, item_settings
-from thonecls.trees import binary_labels
+from thonecls.trees import Rules, binary_labels, check_settings, is_count
 
 EXACT = (np.float64, np.float32, np.uint8)  # of features that are taken as they are
-
-
-def _count(value: object) -> bool:
-    return isinstance(value, int | np.integer) and value is not True and bool(value >= 1)
 
 
 def _number(value: object) -> bool:
     return isinstance(value, float | int | np.floating | np.integer) and value is not True
 
 
-# What each setting must be, in words and as a test; those of one method are its own affair.
-RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+RULES: Rules = {
     "loss": ("the name of a method", lambda value: isinstance(value, str)),
     "prior": (
         "the share of positives among the unlabeled, in (0, 1), or None",
         lambda value: value is None or (_number(value) and 0 < value < 1),
     ),
-    "order": ("a whole number from 1, or None", lambda value: value is None or _count(value)),
-    "epochs": ("a whole number from 1", _count),
-    "batches": ("a whole number from 1", _count),
-    "batch_size": ("a whole number from 1", _count),
+    "order": ("a whole number from 1, or None", lambda value: value is None or is_count(value)),
+    "epochs": ("a whole number from 1", is_count),
+    "batches": ("a whole number from 1", is_count),
+    "batch_size": ("a whole number from 1", is_count),
     "rate": ("a number above 0", lambda value: _number(value) and value > 0),
     "network": (
         f"one of {', '.join(NETWORKS)}, or a function from a sample's shape to a network",
@@ -150,10 +145,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no 
 
     def _config(self) -> TrainConfig:
         """The settings, checked; a warm-up takes its published share of the epochs."""
-        for name, (rule, holds) in RULES.items():
-            value = getattr(self, name)
-            if not holds(value):
-                raise ConfigError(f"'{name}' must be {rule}. Got {value!r} instead")
+        check_settings(self, RULES)
         published = item_settings(self.loss)
         return item_settings(
             self.loss,

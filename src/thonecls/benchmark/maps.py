@@ -17,11 +17,10 @@ from thonecls.benchmark.comparison import runs_of
 from thonecls.benchmark.places import Place, is_present, place_name
 from thonecls.benchmark.plan import Cell, config_of
 from thonecls.benchmark.results import Record, Results
-from thonecls.benchmark.run import load_map, split_of
+from thonecls.benchmark.run import load_map, map_path, split_of
 from thonecls.benchmark.scenes import show_scene
 from thonecls.benchmark.studies import Study
 from thonecls.datasets import Dataset, load_dataset
-from thonecls.errors import FileError
 from thonecls.report import CLASS, FALSE, HIT, MISSED, NODATA, QUIET, save_figure
 
 Picture = NDArray[np.uint8]  # (H, W, 3)
@@ -97,7 +96,7 @@ def find_lost_maps(
     """The cells of a study that are done but whose map is not in the folder."""
     runs = runs_of(study, results, seeds=seeds, change=change)
     cells = (record.cell for of_seeds in runs.values() for record in of_seeds.values())
-    return [cell for cell in cells if not _has_map(folder, cell)]
+    return [cell for cell in cells if not map_path(folder, cell).exists()]
 
 
 def _choose(folder: Path, label: str, runs: dict[int, Record]) -> list[Map]:
@@ -105,7 +104,7 @@ def _choose(folder: Path, label: str, runs: dict[int, Record]) -> list[Map]:
     found = [
         (record.facts["scores"]["f1"], record.cell)
         for record in runs.values()
-        if _has_map(folder, record.cell)
+        if map_path(folder, record.cell).exists()
     ]
     found.sort(key=lambda run: run[0])
     if not found:
@@ -114,15 +113,6 @@ def _choose(folder: Path, label: str, runs: dict[int, Record]) -> list[Map]:
     if len(found) == 1:
         chosen = {"": found[0]}
     return [Map(f"{label}\n{which}F1 {f1:.2f}", cell) for which, (f1, cell) in chosen.items()]
-
-
-def _has_map(folder: Path, cell: Cell) -> bool:
-    """Results may be kept without their maps."""
-    try:
-        load_map(folder, cell)
-    except FileError:
-        return False
-    return True
 
 
 def _panels(data: Dataset, place: Place, folder: Path, maps: list[Map]) -> list[Panel]:

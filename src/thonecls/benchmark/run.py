@@ -184,7 +184,7 @@ def _measure(cell: Cell, data: Dataset, folder: Path) -> dict[str, Any]:
     unlabeled = probability.flat[split.labels.unlabeled]
     pu = evaluate_pu(probability[split.test & of_class], unlabeled)
     warning = find_degenerate(probability, split.labels.positive)
-    _store_map(folder / "maps" / f"{cell.id}.npy", probability)
+    _store_map(map_path(folder, cell), probability)
     return {
         "scores": asdict(evaluate(probability, of_class, split.test)),
         "pu": asdict(pu),
@@ -257,9 +257,14 @@ def _store_map(path: Path, probability: NDArray[np.float32]) -> None:
         stored[:] = np.where(np.isfinite(probability), np.rint(probability * 254), NODATA)
 
 
+def map_path(folder: Path, cell: Cell) -> Path:
+    """Where a cell's record leaves its map."""
+    return folder / "maps" / f"{cell.id}.npy"
+
+
 def load_map(folder: Path, cell: Cell) -> NDArray[np.float32]:
     """The probabilities that a cell's record left, to 1/254; NaN on nodata."""
-    path = folder / "maps" / f"{cell.id}.npy"
+    path = map_path(folder, cell)
     if not path.exists():
         raise FileError(
             f"there is no map of {cell} in {path.parent}: take the cell's line out of "

@@ -27,12 +27,13 @@ IntArray = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Loss = Literal["nnpu", "upu"]
 Impurity = Literal["quadratic", "logistic"]
+Rules = dict[str, tuple[str, Callable[[Any], bool]]]  # what settings must be: words, and a test
 
 ROWS = 4096  # samples predicted together
 DTYPES = (np.float32, np.uint8)  # of features that are taken as they are
 
 
-def _count(value: object) -> bool:
+def is_count(value: object) -> bool:
     """Whether a setting is a whole number from 1."""
     return isinstance(value, int | np.integer) and value is not True and bool(value >= 1)
 
@@ -42,8 +43,15 @@ def _share(value: object) -> bool:
     return isinstance(value, float | np.floating) and bool(0 < value <= 1)
 
 
-# What each setting must be, in words and as a test.
-RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+def check_settings(estimator: object, rules: Rules) -> None:
+    """Refuse settings of an estimator that are out of range."""
+    for name, (rule, holds) in rules.items():
+        value = getattr(estimator, name)
+        if not holds(value):
+            raise ConfigError(f"'{name}' must be {rule}. Got {value!r} instead")
+
+
+RULES: Rules = {
     "prior": (
         "the share of positives among the unlabeled, in (0, 1): a known one, or an estimate, "
         "such as one of thonecls.priors",
@@ -51,12 +59,12 @@ RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     ),
     "loss": ("'nnpu' or 'upu'", lambda value: value in get_args(Loss)),
     "impurity": ("'quadratic' or 'logistic'", lambda value: value in get_args(Impurity)),
-    "n_estimators": ("a whole number from 1; try 100", _count),
-    "max_depth": ("a whole number from 1, or None", lambda value: value is None or _count(value)),
-    "min_samples_leaf": ("a whole number from 1", _count),
+    "n_estimators": ("a whole number from 1; try 100", is_count),
+    "max_depth": ("a whole number from 1, or None", lambda value: value is None or is_count(value)),
+    "min_samples_leaf": ("a whole number from 1", is_count),
     "max_features": (
         "'sqrt', a whole number from 1, a share in (0, 1], or None for all",
-        lambda value: value is None or value == "sqrt" or _count(value) or _share(value),
+        lambda value: value is None or value == "sqrt" or is_count(value) or _share(value),
     ),
 }
 
@@ -114,7 +122,7 @@ class PUExtraTreesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
         That is 1 of {1, 0} or {1, -1}, and True; the rest is unlabeled.
         """
-        self._check_settings()
+        check_settings(self, RULES)
         with np.errstate(over="ignore"):  # what float32 cannot hold is an error, not a warning
             x, labels = validate_data(self, X, y, dtype=DTYPES)
         self.classes_, positive = binary_labels(labels)
@@ -177,13 +185,6 @@ class PUExtraTreesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if isinstance(self.max_features, int | np.integer):
             return min(int(self.max_features), width)
         return math.ceil(float(self.max_features) * width)
-
-    def _check_settings(self) -> None:
-        """Refuse settings out of range."""
-        for name, (rule, holds) in RULES.items():
-            value = getattr(self, name)
-            if not holds(value):
-                raise ConfigError(f"{name} must be {rule}. Got {value!r} instead")
 
 
 def binary_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
