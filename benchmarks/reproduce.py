@@ -73,8 +73,10 @@ NNPU: dict[str, dict[str, Any]] = {
     },
 }
 # One that knows places, and some that know spectra alone.
-SPATIAL: dict[str, dict[str, Any]] = T_HONECLS | {
-    name: {"method": name} for name in ("matched-filter", "biased-svm", "maxent", "elkan-noto")
+SPATIAL: dict[str, dict[str, Any]] = {
+    label: {**change, "protocol": "spatial"}
+    for label, change in (T_HONECLS | SPECTRAL).items()
+    if label in ("T-HOneCls", "matched-filter", "biased-svm", "maxent", "elkan-noto")
 }
 LABELS = replace(
     STUDIES["labels"],
@@ -104,7 +106,7 @@ PARTS: dict[str, Part] = {
     "spatial": Part(
         Study("Labels from a fifth of the class's blocks, tests a block away", IP, SPATIAL),
         5,
-        {"preset": "fast", "protocol": "spatial"},
+        {"preset": "fast"},
     ),
     "elsewhere": Part(
         Study("T-HOneCls with FAST on other scenes", ELSEWHERE, T_HONECLS), 3, {"preset": "fast"}
