@@ -30,7 +30,7 @@ from thonecls.workflow.evidence import look_over, spectra_at
 
 Status = Literal["ok", "note", "problem"]
 FEW = 20  # labels: with fewer a map is a guess
-PLACES = 4  # blocks with labels: with fewer the class may be missed elsewhere
+PLACES = 8  # blocks with labels: measured, 5 are too few to find the class elsewhere, 12 enough
 SMALL = 25  # blocks of a scene: with fewer it has no elsewhere
 LOOKED_AT = 400  # labels and scene pixels whose spectra are looked at
 
