@@ -130,8 +130,8 @@ PARTS: dict[str, Part] = {
         name="table-rgb",
     ),
     # Their own schedules would take two cores four hours each.
-    "images-short": Part(_rgb("P3MIX-E", "P3MIX-C"), change={"epochs": 50}, name="table-rgb"),
-    "images-shorter": Part(_rgb("Dist-PU"), change={"epochs": 12}, name="table-rgb"),
+    "images-short": Part(_rgb("P3MIX-E", "P3MIX-C"), change={"epochs": 40}, name="table-rgb"),
+    "images-shorter": Part(_rgb("Dist-PU"), change={"epochs": 8}, name="table-rgb"),
     "pavia": Part(
         replace(STUDIES["table-ip-pu"], places=(("pavia-university", 2), ("pavia-university", 8))),
         name="table-ip-pu",
