@@ -135,5 +135,7 @@ def _with_head(
     for layer in dense:
         head[-1].append(nn.ReLU())
         head.append(nn.Sequential(layer))
-    # Channels last: convolutions on a CPU are faster so.
-    return StagedNet(*stages, *head).to(memory_format=torch.channels_last)
+    net = StagedNet(*stages, *head)
+    # Convolutions on a CPU are faster so; the stubs of `to` do not know this argument.
+    net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return net
