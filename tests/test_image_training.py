@@ -63,7 +63,7 @@ def accuracy(images: Images, scores: NDArray[np.float32]) -> float:
 
 @pytest.mark.parametrize("name", sorted(IMAGE_METHODS))
 def test_every_method_learns_easy_images(images: Images, labels: Labels, name: str) -> None:
-    options: dict[str, Any] = {"epochs": 3, "batches": 5, "rate": 1e-3}
+    options: dict[str, Any] = {"epochs": 4, "batches": 5, "rate": 1e-3}
     if name == "puet":
         options = {"n_estimators": 20}
     if name in ("dist-pu", "p3mix-c", "p3mix-e"):
@@ -76,7 +76,7 @@ def test_every_method_learns_easy_images(images: Images, labels: Labels, name: s
     of_class = np.isin(images.test_labels, (0, 2, 4, 6))
     assert evaluate(scores, of_class).auc > 95
     if name not in ("bce", "variational"):  # they rank, but their probabilities are too low
-        assert accuracy(images, scores) > 0.8  # all or nothing has 0.4 or 0.6
+        assert accuracy(images, scores) > 0.9
 
 
 def test_the_docs_list_the_catalogue() -> None:
