@@ -24,7 +24,9 @@ class TrainConfig:
     unlabeled: int = _setting(4000, "Unlabeled pixels drawn from the whole scene.")
     loss: str = _setting("taylor", f"The PU loss: {', '.join(LOSSES)}.")
     order: int = _setting(
-        2, "Order of the Taylor expansion; higher is stricter and learns faster, but overfits."
+        2,
+        "Order of the Taylor expansion; higher is stricter. 0: one over the mean probability of "
+        "the unlabeled pixels, the rarer the class the higher.",
     )
     prior: float | None = _setting(
         None, "Share of the class among all pixels, for the losses that need it (thonecls prior)."
@@ -38,23 +40,36 @@ class TrainConfig:
     decay: Literal["ramp", "constant"] = _setting(
         "ramp", "Whether the decay grows with the epochs up to alpha, or is alpha from the start."
     )
-    rate: float = _setting(1e-4, "Learning rate of SGD in the first epoch.")
+    optimizer: Literal["sgd", "adam"] = _setting("sgd", "SGD with momentum, or AdamW.")
+    rate: float = _setting(1e-4, "Learning rate in the first epoch.")
+    schedule: Literal["exponential", "cosine"] = _setting(
+        "exponential", "How the learning rate falls: by rate_decay, or to 0 at the last epoch."
+    )
     rate_decay: float = _setting(0.995, "Factor on the learning rate after every epoch.")
     momentum: float = _setting(0.9, "Momentum of SGD.")
-    weight_decay: float = _setting(1e-4, "Weight decay of SGD.")
+    weight_decay: float = _setting(1e-4, "Weight decay.")
     clip: float = _setting(6.0, "Largest global L2 norm of the gradient.")
     settle: float = _setting(
         0.0, "Stop once the unlabeled pixels' mean probability falls by a smaller share; 0: never."
     )
-    budget: int = _setting(
-        500_000, "Pixels seen at a step; a larger scene is trained on windows of it."
+    block: int = _setting(
+        0, "Side of the blocks, in pixels, that every step sees a collage of; 0: the whole scene."
     )
+    label_blocks: int = _setting(10, "Blocks around positives in a collage.")
+    random_blocks: int = _setting(30, "Blocks from anywhere in a collage; all their pixels count.")
+    components: int = _setting(
+        0, "Principal components that a collage has in place of more bands; 0: the bands."
+    )
+    budget: int = _setting(500_000, "Pixels of a scene that may be seen whole at every step.")
     width: float = _setting(1.0, "Multiplier of the network's channel counts.")
     device: str = _setting("auto", "auto (CUDA, then MPS, then CPU), cpu, cuda or mps.")
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batches", "order", "budget"):
+        for name in ("epochs", "batches", "budget", "label_blocks", "random_blocks"):
             _require(self, name, "1 or more", getattr(self, name) >= 1)
+        for name in ("order", "components"):
+            _require(self, name, "0 or more", getattr(self, name) >= 0)
+        _require(self, "block", "0, or a multiple of 8", self.block >= 0 and self.block % 8 == 0)
         _require(self, "unlabeled", "2 or more", self.unlabeled >= 2)
         _require(self, "warmup", "0 or more", self.warmup >= 0)
         for name in ("beta", "weight_decay"):
@@ -69,6 +84,8 @@ class TrainConfig:
             ("warmup_loss", LOSSES),
             ("consistency", CONSISTENCIES),
             ("decay", DECAYS),
+            ("optimizer", ("sgd", "adam")),
+            ("schedule", ("exponential", "cosine")),
         ):
             _require(self, name, f"one of {', '.join(known)}", getattr(self, name) in known)
         _require(self, "beta", "0 where there is no teacher (ema)", self.ema or self.beta == 0)
@@ -81,6 +98,16 @@ def _require(config: TrainConfig, name: str, rule: str, holds: bool) -> None:
 
 
 PAPER = TrainConfig()
-# What this choice rests on: docs/adr/0005-fast-preset.md.
-FAST = replace(PAPER, epochs=100, rate=1e-3, rate_decay=1.0, settle=0.02)
+# What this choice rests on: docs/adr/0013-collage.md.
+FAST = replace(
+    PAPER,
+    epochs=30,
+    order=0,
+    optimizer="adam",
+    rate=1e-3,
+    schedule="cosine",
+    block=16,
+    components=40,
+    width=0.5,
+)
 PRESETS = {"paper": PAPER, "fast": FAST}

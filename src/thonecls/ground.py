@@ -1,9 +1,14 @@
-"""The ground of scenes: a cube, its labels, and what a step sees of them."""
+"""The grounds of scenes: what a step of training sees of a scene and its labels.
+
+`SceneGround` shows the whole scene at every step, as the paper does; `CollageGround` shows blocks
+of it (see `collage`).
+"""
 
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +16,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
+from thonecls.collage import Pool, build_pool
+from thonecls.errors import SceneError
 from thonecls.frozen import average, freeze
 from thonecls.model import Model
 from thonecls.net import FreeOCNet
@@ -19,33 +26,28 @@ from thonecls.scene import (
     BandStatistics,
     Source,
     as_source,
-    pooled_statistics,
+    band_statistics,
     read_all,
     standardize,
 )
-from thonecls.splits import (
-    Labels,
-    check_labels,
-    check_positives,
-    draw_labels,
-    positive_mask,
-)
-from thonecls.windows import Sheet, cut_sheets, whole
+from thonecls.splits import Labels, check_labels, check_positives, draw_labels, positive_mask
 
 Pixels = tuple[Tensor, Tensor]  # flat indices of positive and of unlabeled ones
-Batch = tuple[int, Pixels]  # which sheet a step sees, and the pseudo-batch inside it
+FROZEN = 24  # collages whose statistics a model keeps: more change no probability by 0.01
+Indices = NDArray[np.int64]
+Cut = Callable[[int], tuple[Indices, Indices]]  # so many things in two parts, by their numbers
 
 
 @dataclass(eq=False)
 class SceneGround:
-    """A scene in one sheet, or in several where it is over the budget, ready for the network."""
+    """A scene that every step sees whole, with the pixels to learn from."""
 
-    source: Source
-    sheets: list[Sheet]
+    cube: Tensor
+    valid: Tensor | None
+    labels: Labels
     statistics: BandStatistics
     device: torch.device
     width: float = 1.0
-    _held: tuple[int, tuple[Tensor, Tensor | None]] | None = field(default=None, repr=False)
 
     @staticmethod
     def prepare(
@@ -54,93 +56,215 @@ class SceneGround:
         *,
         unlabeled: int,
         budget: int,
-        batches: int,
         device: torch.device,
         width: float,
         generator: torch.Generator,
     ) -> SceneGround:
         """Check the labels, draw unlabeled pixels where none are given, measure the bands."""
         source = as_source(scene)
-        sheets = _sheets(source, labels, unlabeled, budget, batches, generator)
-        statistics = pooled_statistics(sheet.read(source) for sheet in sheets)
-        return SceneGround(source, sheets, statistics, device, width)
+        size = source.shape[0] * source.shape[1]
+        if size > budget:
+            raise SceneError(
+                f"a scene of {size:,} pixels is too large to be seen whole at every step: train on "
+                f"blocks of it (--preset fast), or raise the budget, now {budget:,} pixels"
+            )
+        whole = read_all(source)
+        if not isinstance(labels, Labels):
+            mask = positive_mask(labels, source.shape)
+            labels = draw_labels(mask, whole.valid, unlabeled, _numpy_generator(generator))
+        check_labels(labels, whole.valid)
+        # In what order labels come does not matter.
+        labels = Labels(np.sort(labels.positive), np.sort(labels.unlabeled))
+        statistics = band_statistics(whole)
+        cube = torch.from_numpy(standardize(whole, statistics)).to(device)[None]
+        valid = None if whole.valid.all() else torch.from_numpy(whole.valid)[None, None].to(device)
+        return SceneGround(cube, valid, labels, statistics, device, width)
 
     @property
     def pixels(self) -> int:
         """How many a step sees."""
-        sheet = self.sheets[0]
-        return len(sheet.origins) * sheet.size[0] * sheet.size[1]
+        return self.cube[0, 0].numel()
 
     @property
     def identity(self) -> list[bytes]:
-        """Of band statistics, windows and labels."""
-        parts = [self.statistics.mean.tobytes(), self.statistics.std.tobytes()]
-        for sheet in self.sheets:
-            parts += [sheet.origins.tobytes()]
-            parts += [sheet.labels.positive.tobytes(), sheet.labels.unlabeled.tobytes()]
-        return parts
+        """Of band statistics and labels."""
+        arrays = self.statistics.mean, self.statistics.std, *_parts(self.labels)
+        return [array.tobytes() for array in arrays]
 
     def facts(self) -> dict[str, Any]:
         """What a model remembers of its scene."""
-        source, sheets = self.source, self.sheets
+        bands, rows, columns = self.cube.shape[1:]
         return {
-            "scene": {"bands": source.bands, "rows": source.shape[0], "columns": source.shape[1]},
-            "windows": sum(len(sheet.origins) for sheet in sheets),
-            "window": list(sheets[0].size),
-            "positives": sum(sheet.labels.positive.size for sheet in sheets),
-            "unlabeled": sum(sheet.labels.unlabeled.size for sheet in sheets),
+            "scene": {"bands": bands, "rows": rows, "columns": columns},
+            "positives": self.labels.positive.size,
+            "unlabeled": self.labels.unlabeled.size,
         }
 
-    def batches(self, count: int, generator: torch.Generator) -> list[Batch]:
+    def batches(self, count: int, generator: torch.Generator) -> list[Pixels]:
         """One epoch of pseudo-batches."""
-        if len(self.sheets) > 1:
-            order = torch.randperm(len(self.sheets), generator=generator).tolist()
-            return [self.whole_batch(i, self.sheets[i].labels) for i in order]
-        labels = self.sheets[0].labels
-        parts = torch.from_numpy(labels.positive), torch.from_numpy(labels.unlabeled)
+        positive, unlabeled = map(torch.from_numpy, _parts(self.labels))
         return [
-            (0, (p.to(self.device), u.to(self.device)))
-            for p, u in pseudo_batches(*parts, count, generator)
+            (p.to(self.device), u.to(self.device))
+            for p, u in pseudo_batches(positive, unlabeled, count, generator)
         ]
 
-    def whole_batch(self, index: int, labels: Labels) -> Batch:
-        """All of some labels of one sheet."""
-        positive, unlabeled = torch.from_numpy(labels.positive), torch.from_numpy(labels.unlabeled)
-        return index, (positive.to(self.device), unlabeled.to(self.device))
+    def all_labels(self) -> list[Pixels]:
+        """All pixels to learn from, as one batch."""
+        positive, unlabeled = map(torch.from_numpy, _parts(self.labels))
+        return [(positive.to(self.device), unlabeled.to(self.device))]
+
+    def split(self, cut: Cut) -> tuple[SceneGround, SceneGround]:
+        """The same scene with some of its labels of either kind, and with the others."""
+        orders = [cut(pixels.size) for pixels in _parts(self.labels)]
+        stay, go = (
+            Labels(*(p[o[i]] for p, o in zip(_parts(self.labels), orders, strict=True)))
+            for i in range(2)
+        )
+        return replace(self, labels=stay), replace(self, labels=go)
 
     def new_net(self, generator: torch.Generator) -> FreeOCNet:
-        """A network whose weights depend on `generator` alone; the global state stays as it was."""
-        seed = int(torch.randint(2**62, (), generator=generator))
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)
-            return FreeOCNet(self.source.bands, width=self.width).to(self.device)
+        """A network whose weights depend on `generator` alone."""
+        return _new_net(self.cube.shape[1], self.width, self.device, generator)
 
-    def logits(self, net: nn.Module, batch: Batch) -> Pixels:
+    def logits(self, net: nn.Module, batch: Pixels) -> Pixels:
         """Logits at the pixels of a batch."""
-        index, pixels = batch
-        return logits_at(net, *self.inputs(index), pixels)
-
-    def inputs(self, index: int) -> tuple[Tensor, Tensor | None]:
-        """A sheet's z-scored windows (N, C, H, W), and which pixels are valid; one is held."""
-        if self._held is None or self._held[0] != index:
-            self._held = None  # let the last one go before the next is read
-            self._held = index, self._read(self.sheets[index])
-        return self._held[1]
-
-    def _read(self, sheet: Sheet) -> tuple[Tensor, Tensor | None]:
-        scene, (rows, columns) = sheet.read(self.source), sheet.size
-        stacked = torch.from_numpy(standardize(scene, self.statistics)).to(self.device)
-        cube = stacked.view(scene.bands, -1, rows, columns).transpose(0, 1).contiguous()
-        if scene.valid.all():
-            return cube, None
-        return cube, torch.from_numpy(scene.valid).to(self.device).view(-1, 1, rows, columns)
+        return logits_at(net, self.cube, self.valid, batch)
 
     def model(self, net: nn.Module, facts: dict[str, Any]) -> Model:
-        """The network as it is now, with the statistics of this ground."""
+        """The network as it is now, with the statistics of the scene."""
         assert isinstance(net, FreeOCNet)
-        parts = [freeze(net, *self.inputs(i)) for i in range(len(self.sheets))]
-        frozen = parts[0] if len(parts) == 1 else average(parts)
+        frozen = freeze(net, self.cube, self.valid)
         return Model(copy.deepcopy(net).eval(), self.statistics, frozen, facts)
+
+
+@dataclass(frozen=True, eq=False)
+class CollageBatch:
+    """A collage to be cut: the seed of its random numbers, and positives by their number."""
+
+    seed: int
+    positives: Indices
+
+
+@dataclass(eq=False)
+class CollageGround:
+    """A scene that every step sees a collage of; unlabeled are all pixels of its random blocks."""
+
+    pool: Pool
+    shape: tuple[int, int]
+    bands: int
+    block: int
+    label_blocks: int
+    random_blocks: int
+    device: torch.device
+    width: float = 1.0
+    _held: tuple[CollageBatch, tuple[Tensor, Tensor, Pixels]] | None = field(
+        default=None, repr=False
+    )
+
+    @staticmethod
+    def prepare(
+        scene: Source | NDArray[Any],
+        labels: Labels | ArrayLike,
+        *,
+        block: int,
+        label_blocks: int,
+        random_blocks: int,
+        components: int,
+        device: torch.device,
+        width: float,
+        generator: torch.Generator,
+    ) -> CollageGround:
+        """Check the labels, and read what blocks are cut from; unlabeled pixels are not asked."""
+        source = as_source(scene)
+        if isinstance(labels, Labels):
+            positive = np.sort(labels.positive)
+        else:
+            positive = np.flatnonzero(positive_mask(labels, source.shape))
+        check_positives(positive, source.shape)
+        rng = _numpy_generator(generator)
+        pool = build_pool(source, positive, block=block, components=components, rng=rng)
+        sizes = source.shape, source.bands, block, label_blocks, random_blocks
+        return CollageGround(pool, *sizes, device, width)
+
+    @property
+    def pixels(self) -> int:
+        """How many a step sees, but for blocks that fill the canvas."""
+        return (self.label_blocks + self.random_blocks) * self.block**2
+
+    @property
+    def identity(self) -> list[bytes]:
+        """Of band statistics and labels."""
+        statistics = self.pool.statistics
+        arrays: list[NDArray[Any]] = [statistics.mean, statistics.std, self.pool.labels]
+        if statistics.axes is not None:
+            arrays.append(statistics.axes)
+        return [array.tobytes() for array in arrays]
+
+    def facts(self) -> dict[str, Any]:
+        """What a model remembers of its scene."""
+        rows, columns = self.shape
+        return {
+            "scene": {"bands": self.bands, "rows": rows, "columns": columns},
+            "positives": len(self.pool.labels),
+            "places": len(self.pool.parts),
+        }
+
+    def batches(self, count: int, generator: torch.Generator) -> list[CollageBatch]:
+        """One epoch: positives come in turn, all of them before any comes again."""
+        positives = len(self.pool.labels)
+        rounds = -(-count * self.label_blocks // positives)
+        orders = [torch.randperm(positives, generator=generator) for _ in range(rounds)]
+        seeds = torch.randint(2**62, (count,), generator=generator).tolist()
+        shares = torch.cat(orders)[: count * self.label_blocks].view(count, -1).numpy()
+        return [CollageBatch(*pair) for pair in zip(seeds, shares, strict=True)]
+
+    def all_labels(self) -> list[CollageBatch]:
+        """Every positive once, in collages that are the same each time."""
+        order = np.arange(len(self.pool.labels))
+        starts = range(0, len(order), self.label_blocks)
+        return [CollageBatch(i, order[i : i + self.label_blocks]) for i in starts]
+
+    def split(self, cut: Cut) -> tuple[CollageGround, CollageGround]:
+        """The same scene with some of its positives, and with the others."""
+        stay, go = (
+            replace(self, pool=replace(self.pool, labels=self.pool.labels[order]), _held=None)
+            for order in cut(len(self.pool.labels))
+        )
+        return stay, go
+
+    def new_net(self, generator: torch.Generator) -> FreeOCNet:
+        """A network whose weights depend on `generator` alone."""
+        return _new_net(self.pool.statistics.channels, self.width, self.device, generator)
+
+    def logits(self, net: nn.Module, batch: CollageBatch) -> Pixels:
+        """Logits at the positives of a collage and at all pixels of its random blocks.
+
+        Norms and gates take their statistics over the random blocks alone, which stand for the
+        scene: it is with those that the network is to score it.
+        """
+        if self._held is None or self._held[0] is not batch:  # student and teacher see the same
+            self._held = batch, self._cut(batch)
+        return logits_at(net, *self._held[1])
+
+    def _cut(self, batch: CollageBatch) -> tuple[Tensor, Tensor, Pixels]:
+        rng = np.random.default_rng(batch.seed)
+        cut = self.pool.cut(batch.positives, self.random_blocks, self.block, rng)
+        cube, fair = (torch.from_numpy(part).to(self.device) for part in (cut.cube, cut.fair))
+        positive, unlabeled = (
+            torch.from_numpy(part).to(self.device) for part in (cut.positive, cut.unlabeled)
+        )
+        return cube[None], fair[None, None], (positive, unlabeled)
+
+    def model(self, net: nn.Module, facts: dict[str, Any]) -> Model:
+        """The network as it is now, with the statistics of collages without labels."""
+        assert isinstance(net, FreeOCNet)
+        none, blocks = np.empty(0, dtype=np.int64), self.label_blocks + self.random_blocks
+        parts = []
+        for seed in range(FROZEN):
+            cut = self.pool.cut(none, blocks, self.block, np.random.default_rng(seed))
+            cube, fair = (torch.from_numpy(part).to(self.device) for part in (cut.cube, cut.fair))
+            parts.append(freeze(net, cube[None], None if cut.fair.all() else fair[None, None]))
+        return Model(copy.deepcopy(net).eval(), self.pool.statistics, average(parts), facts)
 
 
 def logits_at(
@@ -154,37 +278,18 @@ def logits_at(
     return positive, unlabeled
 
 
-def _sheets(
-    source: Source,
-    labels: Labels | ArrayLike,
-    unlabeled: int,
-    budget: int,
-    batches: int,
-    generator: torch.Generator,
-) -> list[Sheet]:
-    """The whole scene, or sheets of windows where it is over the budget."""
-    if isinstance(labels, Labels):
-        check_positives(labels.positive, source.shape)
-    if source.shape[0] * source.shape[1] > budget:
-        if isinstance(labels, Labels):
-            positive, unlabeled = labels.positive, len(labels.unlabeled)
-        else:
-            positive = np.flatnonzero(positive_mask(labels, source.shape))
-            check_positives(positive, source.shape)
-        return cut_sheets(
-            source,
-            positive,
-            unlabeled=unlabeled,
-            budget=budget,
-            count=batches,
-            rng=_numpy_generator(generator),
-        )
-    valid = read_all(source).valid
-    if not isinstance(labels, Labels):
-        mask = positive_mask(labels, source.shape)
-        labels = draw_labels(mask, valid, unlabeled, _numpy_generator(generator))
-    check_labels(labels, valid)
-    return whole(source, labels)
+def _new_net(
+    channels: int, width: float, device: torch.device, generator: torch.Generator
+) -> FreeOCNet:
+    """A network whose weights depend on `generator` alone; the global state stays as it was."""
+    seed = int(torch.randint(2**62, (), generator=generator))
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        return FreeOCNet(channels, width=width).to(device)
+
+
+def _parts(labels: Labels) -> tuple[Indices, Indices]:
+    return labels.positive, labels.unlabeled
 
 
 def _numpy_generator(generator: torch.Generator) -> np.random.Generator:

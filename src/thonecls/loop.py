@@ -9,6 +9,7 @@ import copy
 import hashlib
 import inspect
 import json
+import math
 import platform
 import time
 from collections.abc import Callable
@@ -31,6 +32,8 @@ from thonecls.teacher import CONSISTENCIES, DECAYS, ema_update_
 SETTLED_OVER = 3  # epochs over which the fall is averaged
 BEST = "best"  # in a recipe's memory: what the judge said and when, and the network's weights
 LEARNING = 0.8  # of its largest value: below, the mean probability has clearly fallen
+
+LARGEST_ORDER = 1000  # of an order that follows the mean probability
 
 B = TypeVar("B")
 M_co = TypeVar("M_co", covariant=True)
@@ -90,6 +93,9 @@ class Figures(NamedTuple):
     gradient_norm: float
 
 
+SHARE = Figures._fields.index("share")
+
+
 @dataclass(frozen=True)
 class Progress(Generic[M_co]):
     """Where training stands: epoch and step count from 1; figures are means since the epoch began.
@@ -107,8 +113,10 @@ class Progress(Generic[M_co]):
     snapshot: Callable[[], M_co]
 
 
-def sgd(net: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
-    """The optimiser of one network, as in the paper's scenes."""
+def optimizer(net: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
+    """The optimiser of one network: SGD as in the paper's scenes, or AdamW."""
+    if config.optimizer == "adam":
+        return torch.optim.AdamW(net.parameters(), lr=config.rate, weight_decay=config.weight_decay)
     return torch.optim.SGD(
         net.parameters(),
         lr=config.rate,
@@ -117,14 +125,36 @@ def sgd(net: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
     )
 
 
-def exponential(config: TrainConfig, epoch: int) -> float:
-    """The learning rate of the 0-based epoch."""
+def scheduled_rate(config: TrainConfig, epoch: int) -> float:
+    """The learning rate of the 0-based epoch.
+
+    >>> config = TrainConfig(epochs=4, rate=1.0, schedule="cosine")
+    >>> [round(scheduled_rate(config, epoch), 3) for epoch in range(4)]
+    [1.0, 0.854, 0.5, 0.146]
+    """
+    if config.schedule == "cosine":
+        return config.rate * (1 + math.cos(math.pi * epoch / config.epochs)) / 2
     return config.rate * config.rate_decay**epoch
+
+
+def order_for(share: float) -> int:
+    """The order of the Taylor expansion for a mean probability of the unlabeled items.
+
+    At order o an unlabeled item weighs (1 - (1 - share)^o) / share against a positive; at
+    o = 1 / share that is 1 - 1/e of 1 / share, the weight that makes 0.5 the cut of Bayes. The rest
+    makes up for positives that are remembered, and so score higher than others of the class.
+
+    >>> [order_for(share) for share in (0.5, 0.05, 0.01, 0.0)]
+    [2, 20, 100, 1000]
+    """
+    return round(1 / max(share, 1 / LARGEST_ORDER))
 
 
 def pu_terms(state: State, ground: Ground[B, Any], batch: B, config: TrainConfig) -> Terms:
     """The loss of a step by the settings alone."""
     now = replace(config, loss=config.warmup_loss) if state.epoch < config.warmup else config
+    if now.order == 0:
+        now = replace(now, order=order_for(state.history[-1][SHARE] if state.history else 0.5))
     return objective(state.student, state.teacher, lambda net: ground.logits(net, batch), now)
 
 
@@ -139,8 +169,8 @@ class Recipe(Generic[B]):
 
     name: str = ""
     terms: Callable[[State, Any, B, TrainConfig], Terms] = pu_terms
-    optimizer: Callable[[nn.Module, TrainConfig], torch.optim.Optimizer] = sgd
-    rate: Callable[[TrainConfig, int], float] = exponential
+    optimizer: Callable[[nn.Module, TrainConfig], torch.optim.Optimizer] = optimizer
+    rate: Callable[[TrainConfig, int], float] = scheduled_rate
     begin: Callable[[State, Any, TrainConfig], None] | None = None
     judge: Callable[[nn.Module, Any], float] | None = None
 
@@ -295,7 +325,7 @@ def _finished(state: State, config: TrainConfig) -> bool:
     """Whether all epochs are done, or the map has settled; a warm-up does not count."""
     if state.epoch >= config.epochs:
         return True
-    share = [figures[Figures._fields.index("share")] for figures in state.history]
+    share = [figures[SHARE] for figures in state.history]
     return state.epoch > config.warmup + SETTLED_OVER and has_settled(share, config.settle)
 
 

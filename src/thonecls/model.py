@@ -24,6 +24,7 @@ from thonecls.scene import (
     FloatArray,
     Source,
     as_source,
+    project,
     standardize,
 )
 
@@ -87,6 +88,8 @@ class Model:
             "bands.mean": torch.from_numpy(self.statistics.mean),
             "bands.std": torch.from_numpy(self.statistics.std),
         }
+        if self.statistics.axes is not None:
+            tensors["bands.axes"] = torch.from_numpy(self.statistics.axes)
         about: dict[str, Any] = {
             "net": self.net.settings,
             "training": self.training,
@@ -107,7 +110,7 @@ class Model:
         net = FreeOCNet(**about["net"])
         net.load_state_dict(store.part(tensors, "net."))
         bands = store.part(tensors, "bands.")
-        statistics = BandStatistics(bands["mean"].numpy(), bands["std"].numpy())
+        statistics = BandStatistics(**{name: array.numpy() for name, array in bands.items()})
         frozen = store.part(tensors, "frozen.")
         novelty = None
         if "usual" in about:
@@ -195,7 +198,8 @@ class Scorer:
                 novelty = model.novelty.score(cube[:, inner[0], inner[1]])
                 novelty[~valid[inner]] = np.nan
             with torch.inference_mode():
-                logits = net(torch.from_numpy(cube).to(self.device)[None])
+                taken = project(cube, model.statistics)
+                logits = net(torch.from_numpy(taken).to(self.device)[None])
                 probability = torch.sigmoid(logits).cpu().numpy()
             if model.ceiling != 1:
                 probability = np.minimum(probability / np.float32(model.ceiling), 1)

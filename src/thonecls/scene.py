@@ -118,10 +118,20 @@ def read_all(source: Source) -> Scene:
 
 @dataclass(frozen=True, eq=False)
 class BandStatistics:
-    """Mean and population standard deviation of each band: (C,) float32 each."""
+    """Mean and population standard deviation of each band: (C,) float32 each.
+
+    axes: (k, C) float32, the principal components that a network takes in place of the z-scored
+    bands (see `principal_axes`); None for the bands themselves.
+    """
 
     mean: FloatArray
     std: FloatArray
+    axes: FloatArray | None = None
+
+    @property
+    def channels(self) -> int:
+        """How many numbers a network takes of each pixel."""
+        return len(self.mean if self.axes is None else self.axes)
 
 
 def as_source(cube: Source | NDArray[Any]) -> Source:
@@ -251,3 +261,29 @@ def standardize(scene: Scene, statistics: BandStatistics) -> FloatArray:
     cube *= scale.astype(np.float32)[:, None, None]
     cube[:, ~scene.valid] = 0
     return cube
+
+
+def principal_axes(spectra: FloatArray, components: int) -> FloatArray:
+    """The first principal components of z-scored spectra (n, C): (k, C), k at most `components`.
+
+    All axes share one scale, which makes the mean variance of the components 1: they are turned
+    bands, and stay as unequal as they are.
+
+    >>> spectra = np.array([[3.0, 3.0], [-3.0, -3.0], [1.0, -1.0], [-1.0, 1.0]], dtype=np.float32)
+    >>> principal_axes(spectra, 1).round(3)
+    array([[0.236, 0.236]], dtype=float32)
+    """
+    centred = spectra.astype(np.float64)
+    values, vectors = np.linalg.eigh(centred.T @ centred / len(centred))
+    kept = vectors[:, ::-1][:, : min(components, spectra.shape[1])]
+    mean_variance = values[::-1][: kept.shape[1]].mean()
+    # An axis may point either way: its largest weight is made positive.
+    signs = np.sign(kept[np.abs(kept).argmax(0), np.arange(kept.shape[1])])
+    return np.asarray((kept * signs / np.sqrt(max(mean_variance, 1e-30))).T, dtype=np.float32)
+
+
+def project(cube: FloatArray, statistics: BandStatistics) -> FloatArray:
+    """What a network takes of a z-scored cube (C, H, W): its components (k, H, W), or itself."""
+    if statistics.axes is None:
+        return cube
+    return np.ascontiguousarray(np.tensordot(statistics.axes, cube, 1))

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from thonecls.checkpoint import EVERY, State
 from thonecls.config import TrainConfig
 from thonecls.errors import ConfigError, LabelError
-from thonecls.ground import Batch, SceneGround
 from thonecls.loop import Recipe, Terms, run
 from thonecls.losses import (
     pan_coupling,
@@ -25,11 +24,10 @@ from thonecls.losses import (
     variational,
 )
 from thonecls.model import Model
-from thonecls.net import FreeOCNet
 from thonecls.relative import Relative, hold_out
 from thonecls.scene import Source
 from thonecls.splits import Labels
-from thonecls.train import OnEpoch, OnStep, prepare
+from thonecls.train import LabelGround, OnEpoch, OnStep, prepare
 
 # The baselines share the paper's schedule; they are single networks, without clipping.
 ALONE: dict[str, Any] = {"beta": 0.0, "ema": False, "clip": 1e9}
@@ -105,39 +103,27 @@ def train(
 
 
 @torch.no_grad()
-def _largest(ground: SceneGround, model: Model) -> float:
+def _largest(ground: LabelGround, model: Model) -> float:
     """The largest probability among the unlabeled pixels."""
-    sheets = enumerate(ground.sheets)
-    batches = [ground.whole_batch(i, sheet.labels) for i, sheet in sheets]
-    highest = max(ground.logits(model.net, batch)[1].double().max() for batch in batches)
-    return torch.sigmoid(highest).item()
+    logits = [ground.logits(model.net, batch)[1] for batch in ground.all_labels()]
+    return torch.sigmoid(torch.cat(logits).double().max()).item()
 
 
-def _hold_out(ground: SceneGround, generator: torch.Generator) -> tuple[SceneGround, list[Batch]]:
-    """A tenth of the labels of either kind set apart, at least one pixel of each."""
-    kept, held = [], []
-    for index, sheet in enumerate(ground.sheets):
-        parts = sheet.labels.positive, sheet.labels.unlabeled
-        orders = [hold_out(len(pixels), generator) for pixels in parts]
-        stay, go = (
-            Labels(*(pixels[order[i]] for pixels, order in zip(parts, orders, strict=True)))
-            for i in range(2)
-        )
-        kept.append(replace(sheet, labels=stay))
-        held.append(ground.whole_batch(index, go))
-    for position, kind in enumerate(("labelled", "unlabeled")):
-        if not any(len(pixels[position]) for _, pixels in held):
+def _hold_out(ground: LabelGround, generator: torch.Generator) -> tuple[LabelGround, LabelGround]:
+    """The ground without a tenth of its labels, at least one of each kind, and with those alone."""
+    kept, held = ground.split(partial(hold_out, generator=generator))
+    for kind in ("positives", "unlabeled"):
+        if held.facts().get(kind) == 0:
             raise LabelError(
-                f"vPU sets {kind} pixels apart to choose its epoch by, and needs at least two: "
-                "give more"
+                f"vPU sets {kind} apart to choose its epoch by, and needs at least two: give more"
             )
-    return replace(ground, sheets=kept), held
+    return kept, held
 
 
 @torch.no_grad()
-def _loss_on(held: list[Batch], net: nn.Module, ground: SceneGround) -> float:
+def _loss_on(held: LabelGround, net: nn.Module, ground: LabelGround) -> float:
     """The variational loss of a network on held-out pixels."""
-    logits = [ground.logits(net, batch) for batch in held]
+    logits = [held.logits(net, batch) for batch in held.all_labels()]
     positive, unlabeled = (torch.cat(parts).double() for parts in zip(*logits, strict=True))
     return variational(positive, unlabeled).item()
 
@@ -145,7 +131,7 @@ def _loss_on(held: list[Batch], net: nn.Module, ground: SceneGround) -> float:
 class Players(nn.Module):
     """PAN's two networks: the classifier, and the discriminator of positive from unlabeled."""
 
-    def __init__(self, classifier: FreeOCNet, discriminator: FreeOCNet) -> None:
+    def __init__(self, classifier: nn.Module, discriminator: nn.Module) -> None:
         super().__init__()
         self.classifier, self.discriminator = classifier, discriminator
 
@@ -154,7 +140,7 @@ class Players(nn.Module):
 class Game:
     """A scene as the ground of PAN: what is trained is a pair, and the classifier is the model."""
 
-    scene: SceneGround
+    scene: LabelGround
 
     @property
     def pixels(self) -> int:
@@ -164,13 +150,13 @@ class Game:
     def identity(self) -> list[bytes]:
         return self.scene.identity
 
-    def batches(self, count: int, generator: torch.Generator) -> list[Batch]:
+    def batches(self, count: int, generator: torch.Generator) -> list[Any]:
         return self.scene.batches(count, generator)
 
     def new_net(self, generator: torch.Generator) -> Players:
         return Players(self.scene.new_net(generator), self.scene.new_net(generator))
 
-    def logits(self, net: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+    def logits(self, net: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
         assert isinstance(net, Players)
         return self.scene.logits(net.classifier, batch)
 
@@ -194,7 +180,7 @@ def _check_game(method: str, config: TrainConfig) -> None:
 
 
 def _game_terms(
-    value: Callable[..., Tensor], state: State, game: Game, batch: Batch, config: TrainConfig
+    value: Callable[..., Tensor], state: State, game: Game, batch: Any, config: TrainConfig
 ) -> Terms:
     """A step of PAN; its networks take turns by epochs: D raises the game's value, C lowers it.
 

@@ -1,0 +1,261 @@
+"""What a step of training sees by default: a collage of small blocks of the scene.
+
+Blocks around some of the positives and blocks from anywhere, turned and mirrored, are laid side by
+side in random order, anew at every step. What lies beyond a block says nothing, so a network learns
+the class and not the place; and a step costs the same whatever the size of the scene.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thonecls.errors import LabelError, SceneError
+from thonecls.scene import (
+    BandStatistics,
+    BoolArray,
+    FloatArray,
+    Scene,
+    Source,
+    pooled_statistics,
+    principal_axes,
+    project,
+    standardize,
+)
+
+WHOLE = 2**21  # pixels: a scene up to this size is held in memory, as components
+PLACES = 1024  # random windows that stand for a larger scene; as many around labels at most
+WINDOW = 2  # blocks a side of such a window, so that blocks can lie in it in many ways
+MEASURED = 2**18  # pixels of random windows that the bands of a large scene are measured on
+SAMPLED = 50_000  # pixels that the principal components are measured on
+STRIP = 2**18  # pixels read at a time
+TRIES = 100  # places looked at for each random window before a scene counts as nodata alone
+IntArray = NDArray[np.int64]
+Window = tuple[slice, slice]
+
+
+class Part(NamedTuple):
+    """A window of the scene as a network takes it: features (k, h, w) and valid (h, w)."""
+
+    features: FloatArray
+    valid: BoolArray
+
+
+class Collage(NamedTuple):
+    """One canvas: cube (k, H, W), and what a step may use of it.
+
+    fair: (H, W), the valid pixels of the random blocks, which stand for the scene as it is;
+    positive, unlabeled: flat indices; unlabeled are all fair pixels.
+    """
+
+    cube: FloatArray
+    fair: BoolArray
+    positive: IntArray
+    unlabeled: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """The parts of a scene that blocks are cut from.
+
+    labels: (n, 3), part, row and column of every positive; places: of each part the flat indices
+    of pixels that random blocks may be cut around, none of windows around labels.
+    """
+
+    parts: list[Part]
+    labels: IntArray
+    places: list[IntArray]
+    statistics: BandStatistics
+
+    def cut(
+        self, positives: IntArray, random_blocks: int, block: int, rng: np.random.Generator
+    ) -> Collage:
+        """A canvas of blocks around these positives and of random blocks, in random order.
+
+        positives: indices into `labels`. Random blocks are added until the canvas is full.
+        """
+        count = len(positives) + random_blocks
+        columns = math.ceil(math.sqrt(count))
+        rows = -(-count // columns)
+        places = np.concatenate(
+            [self.labels[positives], self._anywhere(rows * columns - len(positives), rng)]
+        )
+        cube = np.empty((self.statistics.channels, rows * block, columns * block), np.float32)
+        fair = np.zeros(cube.shape[1:], dtype=bool)
+        positive = np.empty(len(positives), dtype=np.int64)
+        for cell, i in enumerate(rng.permutation(len(places)).tolist()):
+            part, row, column = places[i].tolist()
+            features, valid = self.parts[part]
+            top, left = (
+                _begin(at, length, block, rng)
+                for at, length in zip((row, column), valid.shape, strict=True)
+            )
+            window = slice(top, top + block), slice(left, left + block)
+            turn = int(rng.integers(8))
+            down, across = (block * number for number in divmod(cell, columns))
+            here = slice(down, down + block), slice(across, across + block)
+            cube[:, *here] = _turn(_fill(features[:, *window], block), turn)
+            if i < len(positives):
+                mark = np.zeros((block, block), dtype=bool)
+                mark[row - top, column - left] = True
+                (at,) = np.flatnonzero(_turn(mark, turn)).tolist()
+                positive[i] = (down + at // block) * cube.shape[2] + across + at % block
+            else:
+                fair[here] = _turn(_fill(valid[window], block), turn)
+        return Collage(cube, fair, positive, np.flatnonzero(fair))
+
+    def _anywhere(self, count: int, rng: np.random.Generator) -> IntArray:
+        """Part, row and column of valid pixels, uniform over the places: (count, 3)."""
+        ends = np.cumsum([len(pixels) for pixels in self.places])
+        drawn = np.empty((count, 3), dtype=np.int64)
+        for i, number in enumerate(rng.integers(ends[-1], size=count).tolist()):
+            part = int(np.searchsorted(ends, number, side="right"))
+            at = int(self.places[part][number - int(ends[part])])  # counted from the end
+            drawn[i] = part, *divmod(at, self.parts[part].valid.shape[1])
+        return drawn
+
+
+def build_pool(
+    source: Source, positive: IntArray, *, block: int, components: int, rng: np.random.Generator
+) -> Pool:
+    """The whole scene as components, or, of a large one, windows that stand for it.
+
+    positive: flat indices into the source; those on nodata are left out. components: 0 keeps the
+    bands as they are.
+    """
+    if source.shape[0] * source.shape[1] <= WHOLE:
+        strips = _strips(source.shape)
+        statistics = _measure((source.read(*strip) for strip in strips), components, rng)
+        parts = [_take(source.read(*strip), statistics) for strip in strips]
+        whole = Part(
+            np.concatenate([part.features for part in parts], axis=1),
+            np.concatenate([part.valid for part in parts]),
+        )
+        rows, columns = np.unravel_index(positive, source.shape)
+        labels = np.stack([np.zeros_like(rows), rows, columns], axis=1)
+        return _pool([], [whole], labels, statistics)
+    side = WINDOW * block
+    windows, labels = _cover(positive, source.shape, side, rng)
+    scenes = _random_scenes(source, side, rng)
+    first = list(itertools.islice(scenes, max(1, MEASURED // side**2)))
+    statistics = _measure(first, components, rng)
+    near = [_take(source.read(*window), statistics) for window in windows]
+    far = [_take(scene, statistics) for scene in itertools.chain(first, scenes)]
+    return _pool(near, far, labels, statistics)
+
+
+def _pool(near: list[Part], far: list[Part], labels: IntArray, statistics: BandStatistics) -> Pool:
+    """Parts around labels and parts that random blocks come from; labels on nodata are left out."""
+    parts = [*near, *far]
+    known = np.array([parts[part].valid[row, column] for part, row, column in labels], dtype=bool)
+    if not known.any():
+        raise LabelError("no label lies on a valid pixel: check the labels and the nodata value")
+    none = [np.empty(0, dtype=np.int64)] * len(near)
+    return Pool(
+        parts, labels[known], [*none, *(np.flatnonzero(part.valid) for part in far)], statistics
+    )
+
+
+def _measure(scenes: Iterable[Scene], components: int, rng: np.random.Generator) -> BandStatistics:
+    """Mean and spread of every band, and the principal components of a sample of the pixels."""
+    sample: list[Scene] = []
+
+    def sampled() -> Iterator[Scene]:
+        for scene in scenes:
+            pixels = np.flatnonzero(scene.valid)
+            # As many of every pixel: a scene of one strip or window gives all of the sample.
+            wanted = min(pixels.size, math.ceil(SAMPLED * scene.valid.size / MEASURED))
+            sample.append(scene.pick(np.sort(rng.choice(pixels, wanted, replace=False))))
+            yield scene
+
+    statistics = pooled_statistics(sampled())
+    if not 0 < components < len(statistics.mean):
+        return statistics
+    spectra = np.concatenate([standardize(part, statistics)[:, 0].T for part in sample])
+    if len(spectra) > SAMPLED:
+        spectra = spectra[rng.choice(len(spectra), SAMPLED, replace=False)]
+    return replace(statistics, axes=principal_axes(spectra, components))
+
+
+def _take(scene: Scene, statistics: BandStatistics) -> Part:
+    """A window as a network takes it."""
+    return Part(project(standardize(scene, statistics), statistics), scene.valid.copy())
+
+
+def _strips(shape: tuple[int, int]) -> list[Window]:
+    """A scene cut by rows into strips of about `STRIP` pixels."""
+    step = max(1, STRIP // shape[1])
+    starts = range(0, shape[0], step)
+    return [(slice(at, min(at + step, shape[0])), slice(0, shape[1])) for at in starts]
+
+
+def _cover(
+    positive: IntArray, shape: tuple[int, int], side: int, rng: np.random.Generator
+) -> tuple[list[Window], IntArray]:
+    """Windows around the labels, and window, row and column of every label in them.
+
+    Each window is centred on a label that is still outside and takes in those near its centre.
+    Where labels need more than `PLACES` windows, a random part of them is used.
+    """
+    pairs = np.stack(np.unravel_index(rng.permutation(positive), shape), axis=1)
+    windows: list[Window] = []
+    labels = []
+    while len(pairs) and len(windows) < PLACES:
+        window = _window(pairs[0], side, shape)
+        near = (np.abs(pairs - pairs[0]) <= side // 4).all(axis=1)
+        corner = [part.start for part in window]
+        number = np.full((int(near.sum()), 1), len(windows))
+        labels.append(np.concatenate([number, pairs[near] - corner], axis=1))
+        windows.append(window)
+        pairs = pairs[~near]
+    return windows, np.concatenate(labels)
+
+
+def _random_scenes(source: Source, side: int, rng: np.random.Generator) -> Iterator[Scene]:
+    """`PLACES` windows about random places; where all is nodata, another place is drawn."""
+    found = 0
+    for _ in range(TRIES * PLACES):
+        if found == PLACES:
+            return
+        scene = source.read(*_window(rng.integers(0, source.shape), side, source.shape))
+        if scene.valid.any():
+            found += 1
+            yield scene
+    raise SceneError(
+        f"of {TRIES * PLACES:,} random windows only {found} held data: cut the scene to its valid "
+        "part"
+    )
+
+
+def _window(centre: IntArray, side: int, shape: tuple[int, int]) -> Window:
+    """A window about a centre, moved inside the scene where it must."""
+    corner = np.clip(centre - side // 2, 0, np.maximum(0, np.array(shape) - side)).tolist()
+    rows, columns = (
+        slice(at, min(at + side, length)) for at, length in zip(corner, shape, strict=True)
+    )
+    return rows, columns
+
+
+def _begin(at: int, length: int, block: int, rng: np.random.Generator) -> int:
+    """Where a block begins that holds a pixel at a random place, inside its part if it can be."""
+    return max(0, min(at - int(rng.integers(block)), length - block))
+
+
+def _fill(piece: NDArray[Any], block: int) -> NDArray[Any]:
+    """A whole block; where its part is smaller than a block, the rest is nodata."""
+    missing = [block - length for length in piece.shape[-2:]]
+    if not any(missing):
+        return piece
+    return np.pad(piece, [(0, 0)] * (piece.ndim - 2) + [(0, more) for more in missing])
+
+
+def _turn(piece: NDArray[Any], way: int) -> NDArray[Any]:
+    """A block in one of its eight ways: turned by quarters of a circle, mirrored or not."""
+    turned = np.rot90(piece, way % 4, (-2, -1))
+    return turned[..., ::-1] if way >= 4 else turned
