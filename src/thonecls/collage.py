@@ -51,7 +51,7 @@ class Collage(NamedTuple):
     """One canvas: cube (k, H, W), and what a step may use of it.
 
     fair: (H, W), the valid pixels of the random blocks, which stand for the scene as it is;
-    positive, unlabeled: flat indices; unlabeled are all fair pixels.
+    positive, unlabeled: flat indices; unlabeled are the fair pixels, but for a margin.
     """
 
     cube: FloatArray
@@ -64,21 +64,34 @@ class Collage(NamedTuple):
 class Pool:
     """The parts of a scene that blocks are cut from.
 
-    labels: (n, 3), part, row and column of every positive; places: of each part the flat indices
-    of pixels that random blocks may be cut around, none of windows around labels.
+    labels: (n, 3), part, row and column of every positive, and pixels: (n,) where it lies in the
+    scene; places: of each part the flat indices of pixels that random blocks may be cut around,
+    none of windows around labels.
     """
 
     parts: list[Part]
     labels: IntArray
+    pixels: IntArray
     places: list[IntArray]
     statistics: BandStatistics
 
+    def only(self, positives: IntArray) -> Pool:
+        """The pool with some of its positives, by their number."""
+        return replace(self, labels=self.labels[positives], pixels=self.pixels[positives])
+
     def cut(
-        self, positives: IntArray, random_blocks: int, block: int, rng: np.random.Generator
+        self,
+        positives: IntArray,
+        random_blocks: int,
+        block: int,
+        rng: np.random.Generator,
+        margin: int = 0,
     ) -> Collage:
         """A canvas of blocks around these positives and of random blocks, in random order.
 
-        positives: indices into `labels`. Random blocks are added until the canvas is full.
+        positives: indices into `labels`. Random blocks are added until the canvas is full. margin:
+        how far from the edge of their block positives lie, where the scene allows it, and
+        unlabeled pixels.
         """
         count = len(positives) + random_blocks
         columns = math.ceil(math.sqrt(count))
@@ -93,7 +106,7 @@ class Pool:
             part, row, column = places[i].tolist()
             features, valid = self.parts[part]
             top, left = (
-                _begin(at, length, block, rng)
+                _begin(at, length, block, margin, rng)
                 for at, length in zip((row, column), valid.shape, strict=True)
             )
             window = slice(top, top + block), slice(left, left + block)
@@ -108,7 +121,10 @@ class Pool:
                 positive[i] = (down + at // block) * cube.shape[2] + across + at % block
             else:
                 fair[here] = _turn(_fill(valid[window], block), turn)
-        return Collage(cube, fair, positive, np.flatnonzero(fair))
+        place = np.arange(block)
+        inner = (place >= margin) & (place < block - margin)
+        central = np.tile(inner, rows)[:, None] & np.tile(inner, columns)
+        return Collage(cube, fair, positive, np.flatnonzero(fair & central))
 
     def _anywhere(self, count: int, rng: np.random.Generator) -> IntArray:
         """Part, row and column of valid pixels, uniform over the places: (count, 3)."""
@@ -139,27 +155,32 @@ def build_pool(
         )
         rows, columns = np.unravel_index(positive, source.shape)
         labels = np.stack([np.zeros_like(rows), rows, columns], axis=1)
-        return _pool([], [whole], labels, statistics)
+        return _pool([], [whole], labels, positive, statistics)
     side = WINDOW * block
-    windows, labels = _cover(positive, source.shape, side, rng)
+    windows, labels, pixels = _cover(positive, source.shape, side, rng)
     scenes = _random_scenes(source, side, rng)
     first = list(itertools.islice(scenes, max(1, MEASURED // side**2)))
     statistics = _measure(first, components, rng)
     near = [_take(source.read(*window), statistics) for window in windows]
     far = [_take(scene, statistics) for scene in itertools.chain(first, scenes)]
-    return _pool(near, far, labels, statistics)
+    return _pool(near, far, labels, pixels, statistics)
 
 
-def _pool(near: list[Part], far: list[Part], labels: IntArray, statistics: BandStatistics) -> Pool:
+def _pool(
+    near: list[Part],
+    far: list[Part],
+    labels: IntArray,
+    pixels: IntArray,
+    statistics: BandStatistics,
+) -> Pool:
     """Parts around labels and parts that random blocks come from; labels on nodata are left out."""
     parts = [*near, *far]
     known = np.array([parts[part].valid[row, column] for part, row, column in labels], dtype=bool)
     if not known.any():
         raise LabelError("no label lies on a valid pixel: check the labels and the nodata value")
-    none = [np.empty(0, dtype=np.int64)] * len(near)
-    return Pool(
-        parts, labels[known], [*none, *(np.flatnonzero(part.valid) for part in far)], statistics
-    )
+    places = [np.empty(0, dtype=np.int64)] * len(near)
+    places += [np.flatnonzero(part.valid) for part in far]
+    return Pool(parts, labels[known], pixels[known], places, statistics)
 
 
 def _measure(scenes: Iterable[Scene], components: int, rng: np.random.Generator) -> BandStatistics:
@@ -197,8 +218,8 @@ def _strips(shape: tuple[int, int]) -> list[Window]:
 
 def _cover(
     positive: IntArray, shape: tuple[int, int], side: int, rng: np.random.Generator
-) -> tuple[list[Window], IntArray]:
-    """Windows around the labels, and window, row and column of every label in them.
+) -> tuple[list[Window], IntArray, IntArray]:
+    """Windows around labels; window, row and column of every label in them; its flat index.
 
     Each window is centred on a label that is still outside and takes in those near its centre.
     Where labels need more than `PLACES` windows, a random part of them is used.
@@ -214,7 +235,10 @@ def _cover(
         labels.append(np.concatenate([number, pairs[near] - corner], axis=1))
         windows.append(window)
         pairs = pairs[~near]
-    return windows, np.concatenate(labels)
+    found = np.concatenate(labels)
+    corners = np.array([[rows.start, columns.start] for rows, columns in windows])
+    at = found[:, 1:] + corners[found[:, 0]]
+    return windows, found, at[:, 0] * shape[1] + at[:, 1]
 
 
 def _random_scenes(source: Source, side: int, rng: np.random.Generator) -> Iterator[Scene]:
@@ -242,9 +266,9 @@ def _window(centre: IntArray, side: int, shape: tuple[int, int]) -> Window:
     return rows, columns
 
 
-def _begin(at: int, length: int, block: int, rng: np.random.Generator) -> int:
+def _begin(at: int, length: int, block: int, margin: int, rng: np.random.Generator) -> int:
     """Where a block begins that holds a pixel at a random place, inside its part if it can be."""
-    return max(0, min(at - int(rng.integers(block)), length - block))
+    return max(0, min(at - margin - int(rng.integers(block - 2 * margin)), length - block))
 
 
 def _fill(piece: NDArray[Any], block: int) -> NDArray[Any]:

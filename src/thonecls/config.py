@@ -52,6 +52,14 @@ class TrainConfig:
     settle: float = _setting(
         0.0, "Stop once the unlabeled pixels' mean probability falls by a smaller share; 0: never."
     )
+    folds: int = _setting(
+        0,
+        "Networks, each trained without a part of the labels, which tells when to stop and where "
+        "to cut; the map is their mean. 0: one network, the last epoch, a cut at 0.5.",
+    )
+    patience: int = _setting(
+        0, "Epochs without a better loss on labels left out before a network is done; 0: all."
+    )
     block: int = _setting(
         0, "Side of the blocks, in pixels, that every step sees a collage of; 0: the whole scene."
     )
@@ -67,8 +75,9 @@ class TrainConfig:
     def __post_init__(self) -> None:
         for name in ("epochs", "batches", "budget", "label_blocks", "random_blocks"):
             _require(self, name, "1 or more", getattr(self, name) >= 1)
-        for name in ("order", "components"):
+        for name in ("order", "components", "patience"):
             _require(self, name, "0 or more", getattr(self, name) >= 0)
+        _require(self, "folds", "0, or 2 or more", self.folds == 0 or self.folds >= 2)
         _require(self, "block", "0, or a multiple of 8", self.block >= 0 and self.block % 8 == 0)
         _require(self, "unlabeled", "2 or more", self.unlabeled >= 2)
         _require(self, "warmup", "0 or more", self.warmup >= 0)
@@ -101,8 +110,10 @@ PAPER = TrainConfig()
 # What this choice rests on: docs/adr/0013-collage.md.
 FAST = replace(
     PAPER,
-    epochs=30,
-    order=0,
+    epochs=20,
+    order=100,
+    folds=3,
+    patience=6,
     optimizer="adam",
     rate=1e-3,
     schedule="cosine",

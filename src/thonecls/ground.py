@@ -7,7 +7,6 @@ of it (see `collage`).
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,9 +32,9 @@ from thonecls.scene import (
 from thonecls.splits import Labels, check_labels, check_positives, draw_labels, positive_mask
 
 Pixels = tuple[Tensor, Tensor]  # flat indices of positive and of unlabeled ones
+ROUNDS = 2  # collages that every positive is judged in
 FROZEN = 24  # collages whose statistics a model keeps: more change no probability by 0.01
 Indices = NDArray[np.int64]
-Cut = Callable[[int], tuple[Indices, Indices]]  # so many things in two parts, by their numbers
 
 
 @dataclass(eq=False)
@@ -86,6 +85,10 @@ class SceneGround:
         return self.cube[0, 0].numel()
 
     @property
+    def shape(self) -> tuple[int, int]:
+        return self.cube.shape[2], self.cube.shape[3]
+
+    @property
     def identity(self) -> list[bytes]:
         """Of band statistics and labels."""
         arrays = self.statistics.mean, self.statistics.std, *_parts(self.labels)
@@ -108,19 +111,19 @@ class SceneGround:
             for p, u in pseudo_batches(positive, unlabeled, count, generator)
         ]
 
-    def all_labels(self) -> list[Pixels]:
+    def all_labels(self, wide: bool = False) -> list[Pixels]:
         """All pixels to learn from, as one batch."""
         positive, unlabeled = map(torch.from_numpy, _parts(self.labels))
         return [(positive.to(self.device), unlabeled.to(self.device))]
 
-    def split(self, cut: Cut) -> tuple[SceneGround, SceneGround]:
-        """The same scene with some of its labels of either kind, and with the others."""
-        orders = [cut(pixels.size) for pixels in _parts(self.labels)]
-        stay, go = (
-            Labels(*(p[o[i]] for p, o in zip(_parts(self.labels), orders, strict=True)))
-            for i in range(2)
-        )
-        return replace(self, labels=stay), replace(self, labels=go)
+    @property
+    def positives(self) -> Indices:
+        """Their flat indices in the scene."""
+        return self.labels.positive
+
+    def only(self, positives: Indices) -> SceneGround:
+        """The same scene with some of its positives, by their number."""
+        return replace(self, labels=replace(self.labels, positive=self.positives[positives]))
 
     def new_net(self, generator: torch.Generator) -> FreeOCNet:
         """A network whose weights depend on `generator` alone."""
@@ -139,10 +142,14 @@ class SceneGround:
 
 @dataclass(frozen=True, eq=False)
 class CollageBatch:
-    """A collage to be cut: the seed of its random numbers, and positives by their number."""
+    """A collage to be cut: the seed of its random numbers, and positives by their number.
+
+    wide: blocks twice as large, of which only the middle is judged: almost as in the scene.
+    """
 
     seed: int
     positives: Indices
+    wide: bool = False
 
 
 @dataclass(eq=False)
@@ -218,19 +225,20 @@ class CollageGround:
         shares = torch.cat(orders)[: count * self.label_blocks].view(count, -1).numpy()
         return [CollageBatch(*pair) for pair in zip(seeds, shares, strict=True)]
 
-    def all_labels(self) -> list[CollageBatch]:
-        """Every positive once, in collages that are the same each time."""
-        order = np.arange(len(self.pool.labels))
-        starts = range(0, len(order), self.label_blocks)
-        return [CollageBatch(i, order[i : i + self.label_blocks]) for i in starts]
+    def all_labels(self, wide: bool = False) -> list[CollageBatch]:
+        """Every positive `ROUNDS` times, in collages that are the same each time."""
+        order, most = np.arange(len(self.pool.labels)), 4 * self.label_blocks
+        starts = [(i, r) for r in range(ROUNDS) for i in range(0, len(order), most)]
+        return [CollageBatch(len(order) * r + i, order[i : i + most], wide) for i, r in starts]
 
-    def split(self, cut: Cut) -> tuple[CollageGround, CollageGround]:
-        """The same scene with some of its positives, and with the others."""
-        stay, go = (
-            replace(self, pool=replace(self.pool, labels=self.pool.labels[order]), _held=None)
-            for order in cut(len(self.pool.labels))
-        )
-        return stay, go
+    @property
+    def positives(self) -> Indices:
+        """Their flat indices in the scene."""
+        return self.pool.pixels
+
+    def only(self, positives: Indices) -> CollageGround:
+        """The same scene with some of its positives, by their number."""
+        return replace(self, pool=self.pool.only(positives), _held=None)
 
     def new_net(self, generator: torch.Generator) -> FreeOCNet:
         """A network whose weights depend on `generator` alone."""
@@ -248,7 +256,8 @@ class CollageGround:
 
     def _cut(self, batch: CollageBatch) -> tuple[Tensor, Tensor, Pixels]:
         rng = np.random.default_rng(batch.seed)
-        cut = self.pool.cut(batch.positives, self.random_blocks, self.block, rng)
+        size = (2 * self.block, rng, self.block // 2) if batch.wide else (self.block, rng)
+        cut = self.pool.cut(batch.positives, self.random_blocks, *size)
         cube, fair = (torch.from_numpy(part).to(self.device) for part in (cut.cube, cut.fair))
         positive, unlabeled = (
             torch.from_numpy(part).to(self.device) for part in (cut.positive, cut.unlabeled)

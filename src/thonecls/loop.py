@@ -322,9 +322,14 @@ def objective(
 
 
 def _finished(state: State, config: TrainConfig) -> bool:
-    """Whether all epochs are done, or the map has settled; a warm-up does not count."""
+    """Whether all epochs are done, the judge has seen no better for long, or the map has settled.
+
+    A warm-up does not count.
+    """
     if state.epoch >= config.epochs:
         return True
+    if config.patience and BEST in state.memory:
+        return state.epoch - int(state.memory[BEST][1]) >= config.patience
     share = [figures[SHARE] for figures in state.history]
     return state.epoch > config.warmup + SETTLED_OVER and has_settled(share, config.settle)
 

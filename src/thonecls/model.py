@@ -31,14 +31,18 @@ from thonecls.scene import (
 MEMORY = 1.5e9  # bytes that a tile with its halo may take: all in all within 2 GiB
 
 
+Member = tuple[FreeOCNet, dict[str, Tensor]]
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
-    """The teacher network with all it needs to map a scene.
+    """The teacher network with all it needs to map a scene; or several, whose mean is the map.
 
     frozen: what norms and gates saw of the training scene (see `frozen.freeze`);
     training: JSON-ready facts about how it came to be (config, history, versions, counts);
     ceiling: what counts as certain: probabilities are divided by it, and cut at 1; wavelengths:
-    of its bands in nm, where they are known; novelty: what it takes for usual, where it is known.
+    of its bands in nm, where they are known; novelty: what it takes for usual, where it is known;
+    members: further networks, each with what it froze; threshold: above which a pixel is mapped.
     """
 
     net: FreeOCNet
@@ -48,6 +52,13 @@ class Model:
     ceiling: float = 1.0
     wavelengths: tuple[float, ...] | None = None
     novelty: Novelty | None = None
+    members: tuple[Member, ...] = ()
+    threshold: float = 0.5
+
+    @property
+    def networks(self) -> tuple[Member, ...]:
+        """All of them, the first included."""
+        return (self.net, self.frozen), *self.members
 
     @property
     def bands(self) -> int:
@@ -83,18 +94,21 @@ class Model:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one safetensors file, whole or not at all. It holds no code."""
         tensors = {
-            **store.prefixed("net.", self.net.state_dict()),
-            **store.prefixed("frozen.", self.frozen),
             "bands.mean": torch.from_numpy(self.statistics.mean),
             "bands.std": torch.from_numpy(self.statistics.std),
         }
         if self.statistics.axes is not None:
             tensors["bands.axes"] = torch.from_numpy(self.statistics.axes)
+        for prefix, (net, frozen) in zip(_prefixes(len(self.networks)), self.networks, strict=True):
+            tensors |= store.prefixed(f"{prefix}net.", net.state_dict())
+            tensors |= store.prefixed(f"{prefix}frozen.", frozen)
         about: dict[str, Any] = {
             "net": self.net.settings,
             "training": self.training,
             "ceiling": self.ceiling,
             "wavelengths": self.wavelengths,
+            "threshold": self.threshold,
+            "networks": len(self.networks),
         }
         if self.novelty is not None:
             kept = ("axes", "centre", "scales")
@@ -107,20 +121,30 @@ class Model:
     def load(path: str | os.PathLike[str]) -> Model:
         """Read what `save` wrote; refuse a damaged file and one of another version."""
         about, tensors = store.load(Path(path), "model")
-        net = FreeOCNet(**about["net"])
-        net.load_state_dict(store.part(tensors, "net."))
+        networks = []
+        for prefix in _prefixes(about.get("networks", 1)):
+            net = FreeOCNet(**about["net"])
+            net.load_state_dict(store.part(tensors, f"{prefix}net."))
+            networks.append((net.eval(), store.part(tensors, f"{prefix}frozen.")))
         bands = store.part(tensors, "bands.")
         statistics = BandStatistics(**{name: array.numpy() for name, array in bands.items()})
-        frozen = store.part(tensors, "frozen.")
         novelty = None
         if "usual" in about:
             arrays = {name: t.numpy() for name, t in store.part(tensors, "novelty.").items()}
             novelty = Novelty(**arrays, usual=about["usual"])
-        # Older files know nothing of these two.
+        # Older files know nothing of these.
         ceiling, wavelengths = about.get("ceiling", 1.0), about.get("wavelengths")
         wavelengths = None if wavelengths is None else tuple(wavelengths)
         return Model(
-            net.eval(), statistics, frozen, about["training"], ceiling, wavelengths, novelty
+            networks[0][0],
+            statistics,
+            networks[0][1],
+            about["training"],
+            ceiling,
+            wavelengths,
+            novelty,
+            tuple(networks[1:]),
+            about.get("threshold", 0.5),
         )
 
 
@@ -156,7 +180,9 @@ class Scorer:
             raise ModelError("the models of an ensemble need the same bands: train them together")
         self.models = list(models)
         self.device = resolve_device(device)
-        self.nets = [FrozenNet(model.net, model.frozen, self.device) for model in models]
+        self.nets = [
+            [FrozenNet(*network, self.device) for network in model.networks] for model in models
+        ]
         first = models[0].statistics
         self.alike = all(  # then the bands are scaled once for all models
             np.array_equal(model.statistics.mean, first.mean)
@@ -191,21 +217,26 @@ class Scorer:
         )
         maps: list[FloatArray] = []
         novelty = cube = None
-        for model, net in zip(self.models, self.nets, strict=True):
+        for model, nets in zip(self.models, self.nets, strict=True):
             if cube is None or not self.alike:
                 cube, valid = _read_standardized(source, around, model.statistics)
             if novelty is None and model.novelty is not None:
                 novelty = model.novelty.score(cube[:, inner[0], inner[1]])
                 novelty[~valid[inner]] = np.nan
             with torch.inference_mode():
-                taken = project(cube, model.statistics)
-                logits = net(torch.from_numpy(taken).to(self.device)[None])
-                probability = torch.sigmoid(logits).cpu().numpy()
+                taken = torch.from_numpy(project(cube, model.statistics)).to(self.device)[None]
+                maps_ = [torch.sigmoid(net(taken)) for net in nets]
+                probability = (sum(maps_[1:], maps_[0]) / len(maps_)).cpu().numpy()
             if model.ceiling != 1:
                 probability = np.minimum(probability / np.float32(model.ceiling), 1)
             probability[~valid] = np.nan
             maps.append(probability[inner])
         return Scored(rows, columns, np.stack(maps), novelty)
+
+
+def _prefixes(count: int) -> list[str]:
+    """Of the tensors of so many networks; the first has none, as in files of one."""
+    return ["", *(f"member.{i}." for i in range(1, count))]
 
 
 def _read_standardized(

@@ -18,6 +18,7 @@ IntArray = NDArray[np.int64]
 
 BLOCK = 16  # pixels a side: labels this near each other tell much the same
 CLUSTERED = 4  # labels to a block, on average: from here on neighbours are alike
+TOUCHING = 0.8  # share of the labels that have another one beside them: these are patches
 PAPER_SEED = 2333  # the data seed of every run behind the paper's tables
 
 
@@ -118,6 +119,40 @@ def hold_out(
     kept, test = positives.copy(), np.zeros_like(positives)
     kept.flat[held], test.flat[held] = False, True
     return kept, test
+
+
+def fold_labels(
+    pixels: IntArray, shape: tuple[int, int], folds: int, rng: np.random.Generator
+) -> IntArray:
+    """The fold of each label, from 0: (n,); folds are about equally large.
+
+    Single pixels are dealt out at random. Labels that touch each other, as polygons give them,
+    tell the same: then whole blocks go to one fold, or, where all lie in a few blocks, stripes
+    along the patch.
+    """
+    mask = np.zeros(shape, dtype=bool)
+    mask.flat[pixels] = True
+    beside = np.zeros(shape, dtype=bool)
+    for axis in (0, 1):
+        for step in (-1, 1):
+            moved = np.roll(mask, step, axis)
+            moved[(slice(None),) * axis + (0 if step == 1 else -1,)] = False
+            beside |= moved
+    if beside.flat[pixels].mean() < TOUCHING:
+        return np.asarray(rng.permutation(pixels.size) % folds)
+    blocks, block_of = np.unique(blocks_of(pixels, shape), return_inverse=True)
+    if len(blocks) < 2 * folds:
+        places = np.stack(np.unravel_index(pixels, shape), axis=1).astype(np.float64)
+        along = (places - places.mean(0)) @ np.linalg.eigh(np.cov(places.T))[1][:, -1]
+        rank = np.argsort(np.argsort(along, kind="stable"))
+        return np.asarray(rank * folds // pixels.size)
+    fold_of, sizes = np.empty(len(blocks), dtype=np.int64), np.zeros(folds)
+    counts = np.bincount(block_of)
+    shuffled = rng.permutation(len(blocks))
+    for block in shuffled[np.argsort(-counts[shuffled], kind="stable")]:  # the fullest first
+        fold_of[block] = sizes.argmin()
+        sizes[fold_of[block]] += counts[block]
+    return np.asarray(fold_of[block_of])
 
 
 def check_positives(positive: IntArray, shape: tuple[int, int]) -> None:

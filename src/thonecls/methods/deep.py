@@ -15,27 +15,28 @@ from torch import Tensor, nn
 from thonecls.checkpoint import EVERY, State
 from thonecls.config import TrainConfig
 from thonecls.errors import ConfigError, LabelError
+from thonecls.ground import SceneGround
 from thonecls.loop import Recipe, Terms, run
 from thonecls.losses import (
     pan_coupling,
     pan_value,
     pan_value_reference,
     positive_loss,
-    variational,
 )
 from thonecls.model import Model
 from thonecls.relative import Relative, hold_out
 from thonecls.scene import Source
 from thonecls.splits import Labels
-from thonecls.train import LabelGround, OnEpoch, OnStep, prepare
+from thonecls.train import LabelGround, OnEpoch, OnStep, fit_on, loss_on, prepare
 
 # The baselines share the paper's schedule; they are single networks, without clipping.
-ALONE: dict[str, Any] = {"beta": 0.0, "ema": False, "clip": 1e9}
+ALONE: dict[str, Any] = {"beta": 0.0, "ema": False, "clip": 1e9, "folds": 0, "patience": 0}
 SETTINGS: dict[str, dict[str, Any]] = {
     "t-honecls": {},
     "taylor": {"beta": 0.0, "ema": False},
     "variational": {"loss": "variational", **ALONE},
-    "vpu": {"loss": "vpu", "beta": 0.0, "ema": False},  # clipped: its MixUp term has no bound
+    # Clipped: its MixUp term has no bound. It chooses its epoch by itself.
+    "vpu": {"loss": "vpu", **ALONE, "clip": 6.0},
     "nnpu": {"loss": "nnpu", **ALONE},
     "upu": {"loss": "upu", **ALONE},
     "abs-negative": {"loss": "abs-negative", **ALONE},
@@ -78,28 +79,28 @@ def train(
     if method in GAMES:
         _check_game(method, config)  # before the scene is read
     ground = prepare(scene, labels, config, generator)
-    train_on = partial(
-        run,
-        config=config,
-        generator=generator,
-        checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
-        resume=resume,
-    )
+    how: dict[str, Any] = {
+        "config": config,
+        "generator": generator,
+        "checkpoint": checkpoint,
+        "checkpoint_every": checkpoint_every,
+        "resume": resume,
+    }
     if method == "vpu":
         ground, held = _hold_out(ground, generator)
         relative: Relative[Model] = Relative(partial(_largest, ground))
-        model = train_on(
+        model = run(
             ground,
-            recipe=Recipe(name="vpu", judge=partial(_loss_on, held)),
+            recipe=Recipe(name="vpu", judge=partial(loss_on, held)),
             on_epoch=relative.told(on_epoch),
             on_step=relative.told(on_step),
+            **how,
         )
         return relative(model)
     if method in GAMES:
         recipe = Recipe(name=method, terms=partial(_game_terms, GAMES[method]))
-        return train_on(Game(ground), recipe=recipe, on_epoch=on_epoch, on_step=on_step)
-    return train_on(ground, on_epoch=on_epoch, on_step=on_step)
+        return run(Game(ground), recipe=recipe, on_epoch=on_epoch, on_step=on_step, **how)
+    return fit_on(ground, on_epoch=on_epoch, on_step=on_step, **how)
 
 
 @torch.no_grad()
@@ -111,21 +112,21 @@ def _largest(ground: LabelGround, model: Model) -> float:
 
 def _hold_out(ground: LabelGround, generator: torch.Generator) -> tuple[LabelGround, LabelGround]:
     """The ground without a tenth of its labels, at least one of each kind, and with those alone."""
-    kept, held = ground.split(partial(hold_out, generator=generator))
-    for kind in ("positives", "unlabeled"):
-        if held.facts().get(kind) == 0:
+    kinds = {"labelled": len(ground.positives)}
+    if isinstance(ground, SceneGround):
+        kinds["unlabeled"] = ground.labels.unlabeled.size
+    orders = {kind: hold_out(count, generator) for kind, count in kinds.items()}
+    for kind, (_, held) in orders.items():
+        if not len(held):
             raise LabelError(
-                f"vPU sets {kind} apart to choose its epoch by, and needs at least two: give more"
+                f"vPU sets {kind} pixels apart to choose its epoch by, and needs at least two: "
+                "give more"
             )
-    return kept, held
-
-
-@torch.no_grad()
-def _loss_on(held: LabelGround, net: nn.Module, ground: LabelGround) -> float:
-    """The variational loss of a network on held-out pixels."""
-    logits = [held.logits(net, batch) for batch in held.all_labels()]
-    positive, unlabeled = (torch.cat(parts).double() for parts in zip(*logits, strict=True))
-    return variational(positive, unlabeled).item()
+    parts = [ground.only(order) for order in orders["labelled"]]
+    for part, order in zip(parts, orders.get("unlabeled", ()), strict=False):
+        assert isinstance(part, SceneGround)
+        part.labels = replace(part.labels, unlabeled=part.labels.unlabeled[order])
+    return parts[0], parts[1]
 
 
 class Players(nn.Module):
