@@ -1,0 +1,92 @@
+"""How long one waits before anything happens: imports and short commands, against `import torch`.
+
+    python benchmarks/start.py [--rounds 5] [--before OTHER/src]
+
+Each is a new process; they take turns, so that noise hits all. Before: the source folder of another
+version, measured beside this one, with the same interpreter and the same packages.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import cyclopts
+
+from measure import publish
+from thonecls.datasets import write_example
+
+TORCH = "import torch"
+IMPORTS = (TORCH, "import thonecls", "from thonecls.losses import taylor_variational")
+# The last is a word that no command is called.
+COMMANDS = ("--help", "--version", "methods", "check SCENE", "check SCENE LABELS", "trian")
+
+
+def commands(folder: Path) -> dict[str, list[str]]:
+    """What is measured, by name: the arguments of a Python interpreter."""
+    example = write_example(folder)
+    files = {"SCENE": str(example.scene), "LABELS": str(example.labels)}
+    return {
+        **{words: ["-c", words] for words in IMPORTS},
+        **{
+            f"thonecls {words}": ["-m", "thonecls.cli", *(files.get(w, w) for w in words.split())]
+            for words in COMMANDS
+        },
+    }
+
+
+def seconds(arguments: list[str], source: Path | None) -> float:
+    """Wall time of one process, with the package from a source folder, or as it is installed."""
+    environment = dict(os.environ)
+    if source is not None:
+        environment["PYTHONPATH"] = str(source.resolve())
+    began = time.perf_counter()
+    # Not checked: a typo is meant to fail.
+    subprocess.run([sys.executable, *arguments], capture_output=True, env=environment)
+    return time.perf_counter() - began
+
+
+def measure(rounds: int, before: Path | None) -> list[dict[str, Any]]:
+    """Best and median of each, in seconds and as a ratio to `import torch`."""
+    sources = {"before": before, "now": None} if before is not None else {"now": None}
+    with tempfile.TemporaryDirectory() as folder:
+        wanted = commands(Path(folder))
+        times: dict[tuple[str, str], list[float]] = {
+            (name, side): [] for name in wanted for side in sources
+        }
+        for _ in range(rounds + 1):
+            for (name, side), known in times.items():
+                known.append(seconds(wanted[name], sources[side]))
+    kept = {key: known[1:] for key, known in times.items()}  # the first fills the disk's cache
+    rows: list[dict[str, Any]] = []
+    for name in wanted:
+        row: dict[str, Any] = {"what": f"`{name}`"}
+        for side in sources:
+            of = f", {side}" if len(sources) > 1 else ""
+            best, median = min(kept[name, side]), statistics.median(kept[name, side])
+            row |= {
+                f"best (s){of}": f"{best:.2f}",
+                f"median (s){of}": f"{median:.2f}",
+                f"median / torch{of}": f"{median / statistics.median(kept[TORCH, side]):.2f}",
+            }
+        rows.append(row)
+    return rows
+
+
+def main(*, rounds: int = 5, before: Path | None = None) -> None:
+    """Measure, and print a table in Markdown; `render.py` puts it into docs/speed.md."""
+    rows = measure(rounds, before)
+    publish("start", rows)
+    lines = [list(rows[0]), ["---"] * len(rows[0]), *([*row.values()] for row in rows)]
+    for line in lines:
+        print(f"| {' | '.join(line)} |")
+
+
+if __name__ == "__main__":
+    cyclopts.run(main)
