@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from thonecls import __version__
 from thonecls.costs import in_words
 from thonecls.errors import FileError, LabelError
 from thonecls.files import write_atomically
-from thonecls.inputs import LabelOptions, read_labels, read_truth
+from thonecls.inputs import read_labels, read_truth
 from thonecls.metrics import Scores, evaluate
 from thonecls.model import Model
+from thonecls.options import LabelOptions
 from thonecls.page import (
     Picture,
     Report,
@@ -29,6 +29,7 @@ from thonecls.page import (
 )
 from thonecls.scene import BoolArray, Grid
 from thonecls.trust import TrustReport, assess, count_votes, summarise
+from thonecls.version import software
 from thonecls.workflow.commands import repeat_command
 from thonecls.workflow.evidence import Evidence, load_evidence
 from thonecls.workflow.outputs import read_probability
@@ -156,7 +157,7 @@ def _facts(run: Mapping[str, Any]) -> dict[str, object]:
         "Threshold": run["threshold"],
         "Why this threshold": run.get("threshold_reason", "the paper's"),
         "Training": f"{in_words(run['seconds'])}, {run.get('epochs_done', 0)} epochs",
-        "Version": f"thonecls {__version__}",
+        "Version": software(),
     }
     return known | {f"Note {i}": note for i, note in enumerate(run["notes"], 1)}
 
