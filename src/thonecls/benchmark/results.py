@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from thonecls.benchmark.plan import Cell, cell_of
 from thonecls.errors import ThoneclsError
+from thonecls.extras import need
 
 NAME = "results.jsonl"
 
@@ -105,7 +104,8 @@ def append_record(folder: Path, facts: dict[str, Any]) -> None:
     line = json.dumps(facts, allow_nan=True).encode() + b"\n"
     path = folder / NAME
     folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_suffix(".lock")), path.open("ab+") as file:
+    filelock = need("filelock", "a benchmark")
+    with filelock.FileLock(path.with_suffix(".lock")), path.open("ab+") as file:
         if file.tell():
             file.seek(-1, os.SEEK_END)
             if file.read(1) != b"\n":
@@ -123,10 +123,11 @@ def claimed(folder: Path, cell: Cell) -> Iterator[bool]:
     """
     place = folder / "work"
     place.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(place / f"{cell.id}.lock")
+    filelock = need("filelock", "a benchmark")
+    lock = filelock.FileLock(place / f"{cell.id}.lock")
     try:
         lock.acquire(blocking=False)
-    except Timeout:
+    except filelock.Timeout:
         yield False
         return
     try:
