@@ -259,7 +259,9 @@ def label_of(model: Model) -> str:
 
 
 def tags_of(paths: Sequence[Path]) -> dict[str, Any]:
-    """What a map's files say of how they were made."""
+    """What a map's files say of how they were made; paths: its models, if it has any."""
+    if not paths:
+        return {"software": software()}
     digest = hashlib.sha256()
     for path in paths:
         digest.update(path.read_bytes())

@@ -78,7 +78,7 @@ def write_report(out: Path, truth: TruthFile | None = None) -> Scores | None:
         raise FileError(f"{out / RUN} does not tell the {', '.join(wrong)} of a training: {ANEW}")
     evidence = load_evidence(out)
     trust = _assess(out, run, evidence)
-    scores = None if truth is None else _score(out, run, truth)
+    scores = _recorded(out, run) if truth is None else _score(out, run, truth)
     report = Report(
         title=f"{run.get('label', 'class')} in {Path(run['cube']).name}",
         summary=summarise(trust),
@@ -119,6 +119,16 @@ def _history(out: Path) -> dict[str, list[float]]:
         return {}
     history: dict[str, list[float]] = Model.load(model_files(out)[0]).training["history"]
     return history
+
+
+def _recorded(out: Path, run: Mapping[str, Any]) -> Scores | None:
+    """The scores that a demo wrote down: its truth is in no file of its own."""
+    if "dataset" not in run or "scores" not in run:
+        return None
+    try:
+        return Scores(**run["scores"])
+    except TypeError as error:
+        raise FileError(f"{out / RUN} holds no scores of a demo ({error}): {ANEW}") from error
 
 
 def _score(out: Path, run: Mapping[str, Any], truth: TruthFile) -> Scores:
