@@ -2,13 +2,15 @@
 
     python benchmarks/start.py [--rounds 5] [--before OTHER/src]
 
-Each is a new process; they take turns, so that noise hits all. Before: the source folder of another
+Each is a new process; they take turns, so that noise hits all. CPU seconds tell more than wall time
+where the machine is busy. Before: the source folder of another
 version, measured beside this one, with the same interpreter and the same packages.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -41,15 +43,21 @@ def commands(folder: Path) -> dict[str, list[str]]:
     }
 
 
-def seconds(arguments: list[str], source: Path | None) -> float:
-    """Wall time of one process, with the package from a source folder, or as it is installed."""
+def seconds(arguments: list[str], source: Path | None) -> tuple[float, float]:
+    """Wall and CPU time of one process; source: the package's folder, else as it is installed."""
     environment = dict(os.environ)
     if source is not None:
         environment["PYTHONPATH"] = str(source.resolve())
-    began = time.perf_counter()
+    used, began = _cpu(), time.perf_counter()
     # Not checked: a typo is meant to fail.
     subprocess.run([sys.executable, *arguments], capture_output=True, env=environment)
-    return time.perf_counter() - began
+    return time.perf_counter() - began, _cpu() - used
+
+
+def _cpu() -> float:
+    """CPU seconds of all processes that have been started from here, and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def measure(rounds: int, before: Path | None) -> list[dict[str, Any]]:
@@ -57,7 +65,7 @@ def measure(rounds: int, before: Path | None) -> list[dict[str, Any]]:
     sources = {"before": before, "now": None} if before is not None else {"now": None}
     with tempfile.TemporaryDirectory() as folder:
         wanted = commands(Path(folder))
-        times: dict[tuple[str, str], list[float]] = {
+        times: dict[tuple[str, str], list[tuple[float, float]]] = {
             (name, side): [] for name in wanted for side in sources
         }
         for _ in range(rounds + 1):
@@ -69,11 +77,13 @@ def measure(rounds: int, before: Path | None) -> list[dict[str, Any]]:
         row: dict[str, Any] = {"what": f"`{name}`"}
         for side in sources:
             of = f", {side}" if len(sources) > 1 else ""
-            best, median = min(kept[name, side]), statistics.median(kept[name, side])
+            wall, cpu = (list(times) for times in zip(*kept[name, side], strict=True))
+            of_torch = statistics.median(wall for wall, _ in kept[TORCH, side])
             row |= {
-                f"best (s){of}": f"{best:.2f}",
-                f"median (s){of}": f"{median:.2f}",
-                f"median / torch{of}": f"{median / statistics.median(kept[TORCH, side]):.2f}",
+                f"best (s){of}": f"{min(wall):.2f}",
+                f"median (s){of}": f"{statistics.median(wall):.2f}",
+                f"median / torch{of}": f"{statistics.median(wall) / of_torch:.2f}",
+                f"CPU (s){of}": f"{statistics.median(cpu):.2f}",
             }
         rows.append(row)
     return rows
