@@ -61,7 +61,7 @@ def _cpu() -> float:
 
 
 def measure(rounds: int, before: Path | None) -> list[dict[str, Any]]:
-    """Best and median of each, in seconds and as a ratio to `import torch`."""
+    """Best and median of each, and its CPU seconds, also as ratios to `import torch`."""
     sources = {"before": before, "now": None} if before is not None else {"now": None}
     with tempfile.TemporaryDirectory() as folder:
         wanted = commands(Path(folder))
@@ -72,21 +72,33 @@ def measure(rounds: int, before: Path | None) -> list[dict[str, Any]]:
             for (name, side), known in times.items():
                 known.append(seconds(wanted[name], sources[side]))
     kept = {key: known[1:] for key, known in times.items()}  # the first fills the disk's cache
-    rows: list[dict[str, Any]] = []
-    for name in wanted:
-        row: dict[str, Any] = {"what": f"`{name}`"}
-        for side in sources:
-            of = f", {side}" if len(sources) > 1 else ""
-            wall, cpu = (list(times) for times in zip(*kept[name, side], strict=True))
-            of_torch = statistics.median(wall for wall, _ in kept[TORCH, side])
-            row |= {
-                f"best (s){of}": f"{min(wall):.2f}",
-                f"median (s){of}": f"{statistics.median(wall):.2f}",
-                f"median / torch{of}": f"{statistics.median(wall) / of_torch:.2f}",
-                f"CPU (s){of}": f"{statistics.median(cpu):.2f}",
-            }
-        rows.append(row)
-    return rows
+    columns = _all if before is None else _cpu_only
+    return [
+        {"what": f"`{name}`"}
+        | {
+            f"{column}{f', {side}' if before is not None else ''}": f"{value:.2f}"
+            for side in sources
+            for column, value in columns(kept[name, side], kept[TORCH, side]).items()
+        }
+        for name in wanted
+    ]
+
+
+def _all(times: list[tuple[float, float]], torch: list[tuple[float, float]]) -> dict[str, float]:
+    """Every figure of one command; torch: the same of `import torch`."""
+    wall = [seconds for seconds, _ in times]
+    median = statistics.median(wall)
+    ratio = median / statistics.median(seconds for seconds, _ in torch)
+    best = {"best (s)": min(wall), "median (s)": median, "median / torch": ratio}
+    return best | _cpu_only(times, torch)
+
+
+def _cpu_only(
+    times: list[tuple[float, float]], torch: list[tuple[float, float]]
+) -> dict[str, float]:
+    """What a busy machine hardly changes: enough to compare two versions by."""
+    cpu, of_torch = (statistics.median(used for _, used in side) for side in (times, torch))
+    return {"CPU (s)": cpu, "CPU / torch": cpu / of_torch}
 
 
 def main(*, rounds: int = 5, before: Path | None = None) -> None:
