@@ -10,7 +10,7 @@ help:  ## this list
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,methods,cluster]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,all]'
 	@touch $@
 
 demo: .venv/installed  ## map a crop in a real scene from 100 labels (PRESET=paper: full schedule)

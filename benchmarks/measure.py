@@ -18,10 +18,10 @@ from rich.console import Console
 from rich.table import Table
 from torch.utils.flop_counter import FlopCounterMode
 
+from published import SPEED
 from thonecls.benchmark.machine import forget_peak, peak_memory
 from thonecls.files import write_atomically
-
-RESULTS = Path("runs/bench")
+from thonecls.version import __version__, commit
 
 
 def interleaved(sides: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
@@ -78,10 +78,12 @@ def publish(name: str, rows: list[dict[str, Any]]) -> None:
         table.add_row(*(f"{v:.3g}" if isinstance(v, float) else str(v) for v in row.values()))
     Console().print(table)
     machine = {
+        "version": __version__,
+        "commit": commit(),
         "machine": platform.machine(),
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
         "date": time.strftime("%Y-%m-%d"),
     }
     content = json.dumps({"benchmark": name, **machine, "rows": rows}, indent=2) + "\n"
-    write_atomically(RESULTS / f"{name}.json", content.encode())
+    write_atomically(SPEED / f"{name}.json", content.encode())

@@ -15,25 +15,31 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from published import RECORDS, SPEED, insert
 from thonecls.benchmark import Cell, Record, Results, read_results
 from thonecls.benchmark.paper import in_tables
 from thonecls.benchmark.plan import changed
-from thonecls.files import write_atomically
 from thonecls.methods.catalogue import as_markdown
 from thonecls.methods.images import as_markdown as image_methods
 from thonecls.report import CLASS, FALSE, save_figure
 
-RUNS = Path("runs/benchmark")
 NAMES = {2: "2, Corn-notill", 11: "11, Soybean-mintill"}
 SCORES = ("f1", "precision", "recall", "auc")
+COLLAPSE: dict[str, dict[str, Any]] = {"taylor": {}, "variational": {"loss": "variational"}}
+BENCHMARKS = {  # by the page that shows them
+    **dict.fromkeys(
+        ("start", "step", "checkpoint", "scoring", "scale", "schedule", "mapping"), "docs/speed.md"
+    ),
+    "priors": "docs/methods.md",
+    **dict.fromkeys(("images", "trees"), "docs/images.md"),
+}
 # Half of the pixels, a step: what windowed training is compared at.
 HALF = {("indian-pines", 2): 10512, ("indian-pines", 11): 10512, ("houston-crop", 5): 8192}
-BENCHMARKS = Path("runs/bench")
-BEGIN, END = "<!-- table: {} -->", "<!-- end of table -->"
 
 
 def table(results: Results) -> str:
     """Paper and ours side by side, in Markdown: a row for every class and preset."""
+    shown: list[Record] = []
     lines = [
         "| class | schedule | F1 | precision | recall | AUC | seeds (n) | steps |",
         "|---|---|---|---|---|---|---|---|",
@@ -47,7 +53,8 @@ def table(results: Results) -> str:
             runs = seeds_of(results, Cell("indian-pines", target), {"preset": preset})
             if runs:
                 lines.append(_row(preset, runs))
-    return "\n".join(lines)
+            shown += runs
+    return "\n".join([*lines, "", _counted(shown)])
 
 
 def seeds_of(results: Results, cell: Cell, change: dict[str, Any]) -> list[Record]:
@@ -68,6 +75,12 @@ def _row(preset: str, runs: list[Record]) -> str:
     )
 
 
+def _counted(records: list[Record]) -> str:
+    """Whose figures they are, and of how many cells: `insert` goes by it."""
+    versions = sorted({record.facts["versions"]["thonecls"] for record in records})
+    return f"Version {', '.join(versions)}. {len(records)} cells are run."
+
+
 def _mean(values: Iterable[float]) -> str:
     known = list(values)
     spread = f" ({statistics.stdev(known):.2f})" if len(known) > 1 else ""
@@ -76,39 +89,36 @@ def _mean(values: Iterable[float]) -> str:
 
 def bench_table(name: str) -> str:
     """What a benchmark published, in Markdown, with the machine below."""
-    record = json.loads((BENCHMARKS / f"{name}.json").read_text())
+    record = json.loads((SPEED / f"{name}.json").read_text())
     columns = list(record["rows"][0])
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for row in record["rows"]:
         lines.append("| " + " | ".join(_cell(row[column]) for column in columns) + " |")
-    facts = ", ".join(f"{key} {record[key]}" for key in ("machine", "threads", "torch", "date"))
+    facts = ", ".join(
+        f"{key} {record[key]}"
+        for key in ("version", "commit", "machine", "threads", "torch", "date")
+    )
     return "\n".join([*lines, "", f"({facts})"])
 
 
 def windows_table(results: Results) -> str:
     """Training on sheets of windows against the whole scene, from the recorded trainings."""
+    shown: list[Record] = []
     lines = ["| class | whole scene | half of its pixels a step, in windows |", "|---|---|---|"]
     for (dataset, target), budget in HALF.items():
         cell = Cell(dataset, target, preset="fast")
         cells = []
         for change in ({}, {"budget": budget}):
-            f1 = [r.facts["scores"]["f1"] for r in seeds_of(results, cell, change)[:3]]
+            runs = seeds_of(results, cell, change)[:3]
+            f1 = [r.facts["scores"]["f1"] for r in runs]
+            shown += runs
             cells.append(f"{_mean(f1)} (n = {len(f1)})" if f1 else "")
         lines.append(f"| {dataset} {target} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", _counted(shown)])
 
 
 def _cell(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def insert(path: Path, name: str, text: str) -> None:
-    """Put a table between its marks in a Markdown file."""
-    content = path.read_text()
-    begin = BEGIN.format(name)
-    head, rest = content.split(begin)
-    _, tail = rest.split(END, 1)
-    write_atomically(path, f"{head}{begin}\n{text}\n{END}{tail}".encode())
 
 
 def draw_collapse(results: Results, path: Path) -> None:
@@ -120,8 +130,7 @@ def draw_collapse(results: Results, path: Path) -> None:
         ("variational", "variational loss", FALSE),
         ("taylor", "Taylor variational loss, order 2", CLASS),
     ):
-        change = {} if loss == "taylor" else {"loss": loss}
-        curves = seeds_of(results, Cell("indian-pines", 2), change)[0].facts["curves"]
+        curves = seeds_of(results, Cell("indian-pines", 2), COLLAPSE[loss])[0].facts["curves"]
         for axis, name in zip(axes, ("positive", "loss", "f1"), strict=True):
             values = curves[name]
             axis.plot(range(1, len(values) + 1), values, color=colour, label=label, linewidth=1.6)
@@ -135,20 +144,20 @@ def draw_collapse(results: Results, path: Path) -> None:
     save_figure(figure, path)
 
 
-if __name__ == "__main__":
-    recorded = read_results(RUNS)
-    speed = Path("docs/speed.md")
-    for benchmark in ("step", "checkpoint", "scoring", "scale", "schedule", "mapping"):
-        if (BENCHMARKS / f"{benchmark}.json").exists():
-            insert(speed, benchmark, bench_table(benchmark))
-    methods, images = Path("docs/methods.md"), Path("docs/images.md")
+def main() -> None:
+    """Every table and figure that has records; the others stay as they are."""
+    recorded = read_results(RECORDS)
+    speed, methods, images = (Path(f"docs/{page}.md") for page in ("speed", "methods", "images"))
     insert(methods, "methods", as_markdown())
     insert(images, "image-methods", image_methods())
-    for page, benchmark in ((methods, "priors"), (images, "images"), (images, "trees")):
-        if (BENCHMARKS / f"{benchmark}.json").exists():
-            insert(page, benchmark, bench_table(benchmark))
-    if seeds_of(recorded, Cell("indian-pines", 2), {}):
-        insert(Path("README.md"), "training", table(recorded))
-        insert(speed, "windows", windows_table(recorded))
-    if seeds_of(recorded, Cell("indian-pines", 2), {"loss": "variational"}):
+    for name, page in BENCHMARKS.items():
+        if (SPEED / f"{name}.json").exists():
+            insert(Path(page), name, bench_table(name))
+    insert(Path("README.md"), "training", table(recorded))
+    insert(speed, "windows", windows_table(recorded))
+    if all(seeds_of(recorded, Cell("indian-pines", 2), change) for change in COLLAPSE.values()):
         draw_collapse(recorded, Path("docs/figures/collapse.png"))
+
+
+if __name__ == "__main__":
+    main()

@@ -2,8 +2,9 @@
 
     python benchmarks/reproduce.py [PART ...] [--jobs 2] [--data-root DATA] [--render-only]
 
-Runs what has no record yet, part by part, and puts the tables into docs/results.md. Killed, the
-same command goes on; several may run at once. Datasets that are not there are left out.
+Runs what has no record in benchmarks/records yet, part by part, and puts the tables into
+docs/results.md. Killed, the same command goes on; several may run at once. Datasets that are not
+there are not run; their tables are drawn from the records all the same.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Annotated, Any
 import cyclopts
 from rich.console import Console
 
-from render import HALF, insert
+from published import RECORDS, WORK, insert
+from render import HALF
 from thonecls.benchmark import STUDIES, Cell, Results, Study, cells_of, read_results, run_cells
 from thonecls.benchmark.figures import draw_study_curves
 from thonecls.benchmark.places import is_present, score_of
@@ -26,7 +28,6 @@ from thonecls.benchmark.tables import as_markdown, build_table
 from thonecls.datasets import data_root as resolve_root
 from thonecls.methods.catalogue import METHODS as CATALOGUE
 
-RUNS = Path("runs/benchmark")
 PAGE = Path("docs/results.md")
 FIGURES = Path("docs/figures")
 T_HONECLS: dict[str, dict[str, Any]] = {"T-HOneCls": {}}
@@ -175,12 +176,11 @@ def cells(part: Part) -> list[Cell]:
 
 
 def render(name: str, part: Part, results: Results) -> Iterator[Path]:
-    """The part's table and figure; the files that changed."""
-    if not any(results.find(cell) for cell in cells(part)):
-        return
+    """The part's table and figure, unless the page shows more cells; the files that changed."""
     options: dict[str, Any] = {"seeds": range(part.seeds), "change": part.change}
     table = build_table(part.name or name, part.study, results, **options)
-    insert(PAGE, name, as_markdown(table, heading=False))
+    if not insert(PAGE, name, as_markdown(table, heading=False)):
+        return
     yield PAGE
     figure = FIGURES / f"{name}.png"
     if part.study.curves and draw_study_curves(
@@ -201,18 +201,18 @@ def main(
     unknown = set(names) - PARTS.keys()
     if unknown:
         raise SystemExit(f"no part is called {unknown.pop()}: {', '.join(PARTS)}")
-    chosen = {
-        name: part for name in names or PARTS if (part := present(PARTS[name], root)) is not None
-    }
+    chosen = {name: PARTS[name] for name in names or PARTS}
     if not render_only:
-        wanted = list(dict.fromkeys(cell for part in chosen.values() for cell in cells(part)))
+        here = [part for whole in chosen.values() if (part := present(whole, root)) is not None]
+        wanted = list(dict.fromkeys(cell for part in here for cell in cells(part)))
 
         def on_record(cell: Cell, facts: dict[str, Any]) -> None:
             ended = facts.get("error") or f"{facts['scores'][score_of(cell.dataset)]:.2f}"
             console.print(f"{cell}: {ended}, {facts['seconds']:.0f} s", highlight=False)
 
-        run_cells(wanted, RUNS, root=root, jobs=jobs, threads=1, on_record=on_record)
-    results = read_results(RUNS)
+        work: dict[str, Any] = {"jobs": jobs, "threads": 1, "on_record": on_record}
+        run_cells(wanted, WORK, records=RECORDS, root=root, **work)
+    results = read_results(RECORDS)
     for message in results.damaged:
         console.print(message)
     for name, part in chosen.items():

@@ -20,7 +20,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from measure import interleaved, publish
-from render import RUNS, seeds_of
+from published import RECORDS, WORK
+from render import seeds_of
 from step import sides
 from thonecls.benchmark import Cell, Record, read_results, run_cells
 from thonecls.benchmark.plan import changed
@@ -38,7 +39,7 @@ def train_missing(dataset: str, target: int, seeds: int, root: Path) -> None:
     """Train all seeds of both presets that have no record."""
     base = Cell(dataset, target)
     cells = [changed(base, {"preset": p, "seed": s}) for p in PRESETS for s in range(seeds)]
-    run_cells(cells, RUNS, root=root)
+    run_cells(cells, WORK, records=RECORDS, root=root)
 
 
 def steps(record: Record) -> int:
@@ -117,7 +118,7 @@ def main(
             continue
         if not recorded:
             train_missing(scene, target, seeds, root)
-        results = read_results(RUNS)
+        results = read_results(RECORDS)
         cell = Cell(scene, target)
         found = {p: seeds_of(results, cell, {"preset": p})[:seeds] for p in PRESETS}
         if not all(found.values()):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from base64 import b64encode
 from pathlib import Path
 
 import matplotlib.image
@@ -279,6 +280,12 @@ def test_demo_writes_its_folder_and_prints_its_scores(
     assert {"overview.png", "curves.png"} <= {p.name for p in (tmp_path / "demo").iterdir()}
     report = json.loads((tmp_path / "demo/report.json").read_text())
     assert report["command"].startswith("thonecls demo --target 2 --seed 0")
+    assert report["scores"] == summary["scores"]
+    page = (tmp_path / "demo/report.html").read_text()
+    assert "Against the truth" in page
+    assert b64encode((tmp_path / "demo/overview.png").read_bytes()).decode() in page
+    assert run("report", tmp_path / "demo") == 0  # anew, and the same
+    assert (tmp_path / "demo/report.html").read_text() == page
     assert run(*command, "--target", 9, "--positives", 10) == 0  # again, a small class
     assert run(*command, "--target", 9) == 2
     assert "class 9 has 20 pixels" in " ".join(capsys.readouterr().err.split())

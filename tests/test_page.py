@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 
 from thonecls.datasets import Dataset, synthetic
 from thonecls.metrics import Scores, evaluate
+from thonecls.novelty import find_odd
 from thonecls.page import (
     Picture,
     Report,
@@ -26,7 +27,6 @@ from thonecls.page import (
     draw_scores,
     draw_spectra,
     draw_thresholds,
-    find_odd,
     judge,
     render,
 )

@@ -1,29 +1,40 @@
-"""Map one class in hyperspectral imagery from about a hundred positive pixels."""
+"""Map one class in hyperspectral imagery from about a hundred positive pixels.
 
-from importlib.metadata import version
+Importing the package loads nothing heavy: a name loads its module when it is first used.
+"""
 
-from thonecls.classifier import PUClassifier
-from thonecls.config import FAST, PAPER, TrainConfig
-from thonecls.estimator import THOneCls
-from thonecls.metrics import Scores, evaluate
-from thonecls.model import Model
-from thonecls.scene import Scene, as_scene
-from thonecls.train import fit
-from thonecls.trees import PUExtraTreesClassifier
+from typing import TYPE_CHECKING
 
-__version__ = version("thonecls")
+from thonecls.lazy import lazy_exports
+from thonecls.version import __version__
 
-__all__ = [
-    "FAST",
-    "PAPER",
-    "Model",
-    "PUClassifier",
-    "PUExtraTreesClassifier",
-    "Scene",
-    "Scores",
-    "THOneCls",
-    "TrainConfig",
-    "as_scene",
-    "evaluate",
-    "fit",
-]
+if TYPE_CHECKING:
+    from thonecls.classifier import PUClassifier as PUClassifier
+    from thonecls.config import FAST as FAST
+    from thonecls.config import PAPER as PAPER
+    from thonecls.config import TrainConfig as TrainConfig
+    from thonecls.estimator import THOneCls as THOneCls
+    from thonecls.metrics import Scores as Scores
+    from thonecls.metrics import evaluate as evaluate
+    from thonecls.model import Model as Model
+    from thonecls.scene import Scene as Scene
+    from thonecls.scene import as_scene as as_scene
+    from thonecls.train import fit as fit
+    from thonecls.trees import PUExtraTreesClassifier as PUExtraTreesClassifier
+
+_HOMES = {
+    "FAST": "thonecls.config",
+    "PAPER": "thonecls.config",
+    "Model": "thonecls.model",
+    "PUClassifier": "thonecls.classifier",
+    "PUExtraTreesClassifier": "thonecls.trees",
+    "Scene": "thonecls.scene",
+    "Scores": "thonecls.metrics",
+    "THOneCls": "thonecls.estimator",
+    "TrainConfig": "thonecls.config",
+    "as_scene": "thonecls.scene",
+    "evaluate": "thonecls.metrics",
+    "fit": "thonecls.train",
+}
+__all__ = ["__version__", *_HOMES]
+__getattr__, __dir__ = lazy_exports(__name__, _HOMES)

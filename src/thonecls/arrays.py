@@ -7,7 +7,7 @@ from typing import Any
 
 import h5py
 import numpy as np
-import scipy.io
+import scipy
 from numpy.typing import NDArray
 
 from thonecls.errors import FileError, LabelError, SceneError

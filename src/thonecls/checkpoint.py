@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from thonecls import store
 from thonecls.errors import ModelError
+from thonecls.options import EVERY as EVERY
 
-EVERY = 10.0  # seconds of training between two checkpoints
 LAYOUT = 2  # raise it when older checkpoints can no longer be gone on from
 
 

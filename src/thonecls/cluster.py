@@ -14,6 +14,7 @@ from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
 from thonecls.errors import ConfigError
+from thonecls.extras import need
 
 Key = TypeVar("Key")
 Room = Callable[[], int]  # how many calls are to be under way at a time
@@ -88,14 +89,9 @@ def is_lost(error: BaseException) -> bool:
 
 
 def _connect(address: str) -> Any:
+    distributed = need("distributed", "a cluster")
     try:
-        from distributed import Client
-    except ImportError as error:
-        raise ConfigError(
-            "a cluster needs the package 'distributed': pip install 'thonecls[cluster]'"
-        ) from error
-    try:
-        return Client(address, timeout="10s")
+        return distributed.Client(address, timeout="10s")
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"no Dask scheduler answers at {address} ({error}): start one with `dask scheduler`, "

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from thonecls.choices import CONSISTENCIES, DECAYS, LOSSES
 from thonecls.errors import ConfigError
-from thonecls.losses import LOSSES
-from thonecls.teacher import CONSISTENCIES, DECAYS
 
 
 def _setting(default: Any, help: str) -> Any:

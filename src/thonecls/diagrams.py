@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from thonecls.novelty import find_odd
 from thonecls.report import CLASS, FALSE, HIT
 from thonecls.trust import Curve
 
@@ -17,7 +18,6 @@ REST = "#7f7f7f"  # of the unlabeled and the scene
 SIZE = (5.2, 3.4)  # inches: the lettering stays readable at the width of a phone
 BINS = 25
 BAND = (5, 95)  # percentiles that a band of spectra spans
-ODD = 5.0  # robust standard deviations from the other labels
 MOST_ODD = 10  # lines that are drawn
 GAP = 3.0  # times the usual step of wavelength: bands are missing there
 
@@ -93,23 +93,6 @@ def draw_spectra(
             place, line, color=FALSE, lw=0.7, label=f"odd labels: {odd.size}" if i == 0 else None
         )
     return _finish(figure, axis)
-
-
-def find_odd(labels: NDArray[Any]) -> NDArray[np.int64]:
-    """Indices of the labels whose spectra are unlike the others', the oddest first.
-
-    labels: (n, C). A label's distance is the root mean square over bands of its difference from
-    the median spectrum, in robust deviations of the band; odd ones are far beyond the usual.
-    """
-    if len(labels) < 5:
-        return np.empty(0, dtype=np.int64)
-    away = labels - np.median(labels, axis=0)
-    usual = 1.4826 * np.median(np.abs(away), axis=0)
-    distance = np.sqrt(np.square(away / np.where(usual > 0, usual, 1)).mean(axis=1))
-    middle = np.median(distance)
-    limit = middle + ODD * 1.4826 * np.median(np.abs(distance - middle))
-    ranked = np.argsort(-distance, kind="stable")
-    return np.asarray(ranked[distance[ranked] > max(limit, 2 * middle)])
 
 
 def _broken(x: NDArray[Any], *lines: NDArray[Any]) -> list[NDArray[np.float64]]:

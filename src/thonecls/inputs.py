@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
 
 import numpy as np
 
 from thonecls.arrays import ENDINGS as ARRAYS
 from thonecls.arrays import open_scene, read_positives
 from thonecls.errors import ConfigError, LabelError, SceneError
+from thonecls.options import LabelOptions, SceneOptions
 from thonecls.raster import (
     BandChoice,
     RasterSource,
@@ -24,41 +24,6 @@ from thonecls.splits import positive_mask
 from thonecls.vector import burn_positives, burn_truth, is_vector, read_label_raster, read_labelled
 
 VECTOR_ONLY = ("layer", "where", "all_touched", "crs", "buffer")  # options of labels
-
-
-def _option(help: str, default: Any = None) -> Any:
-    """A field whose help text the command line shows."""
-    return field(default=default, metadata={"help": help})
-
-
-@dataclass(frozen=True)
-class SceneOptions:
-    """How a scene's file is to be read."""
-
-    bands: str | None = _option("Bands to use, by number from 1, such as 1-50,60.")
-    wavelengths: str | None = _option("Bands to use, by wavelength in nm, such as 450-900.")
-    drop_bands: str | None = _option("Bands to leave out, by number from 1.")
-    drop_bad_bands: bool = _option(
-        "Leave out bands that are dead, or in which the air lets no light through.", False
-    )
-    nodata: float | None = _option("A value that means no data, besides what the file declares.")
-    variable: str | None = _option("The array or subdataset, where the file holds several.")
-    bands_axis: Literal["first", "last"] | None = _option(
-        "Which axis of an array holds the bands; by default told from the labels or the model."
-    )
-
-
-@dataclass(frozen=True)
-class LabelOptions:
-    """How a file of labels is to be read."""
-
-    target: int | None = _option("The class number, in a map of several classes.")
-    layer: str | None = _option("The layer, where the file holds several.")
-    where: str | None = _option("Which features, such as \"species = 'Lantana'\".")
-    all_touched: bool = _option("Label all pixels that a polygon or line touches.", False)
-    crs: str | None = _option("The labels' CRS, such as EPSG:4326, whatever the file says.")
-    buffer: float | None = _option("Widen the features by a distance, in the scene's units.")
-    labels_variable: str | None = _option("The labels' array, where the file holds several.")
 
 
 @dataclass(frozen=True, eq=False)

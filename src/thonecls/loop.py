@@ -14,7 +14,6 @@ import platform
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -28,6 +27,7 @@ from thonecls.errors import ConfigError, TrainingError
 from thonecls.losses import LOSSES, positive_loss
 from thonecls.store import part
 from thonecls.teacher import CONSISTENCIES, DECAYS, ema_update_
+from thonecls.version import __version__, commit
 
 SETTLED_OVER = 3  # epochs over which the fall is averaged
 BEST = "best"  # in a recipe's memory: what the judge said and when, and the network's weights
@@ -407,6 +407,6 @@ def training_facts(config: TrainConfig, ground: Ground[Any, Any]) -> dict[str, A
     return {
         "config": asdict(config),
         **ground.facts(),
-        "versions": {"thonecls": version("thonecls"), "torch": torch.__version__},
+        "versions": {"thonecls": __version__, "commit": commit(), "torch": torch.__version__},
         "python": platform.python_version(),
     }

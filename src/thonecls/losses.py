@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Literal
 
 import torch
-from scipy.special import roots_jacobi
 from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 
@@ -261,6 +260,8 @@ def mixup_term(g: float, unlabeled: Tensor, log_mixed: Tensor) -> Tensor:
 @functools.cache
 def _beta_quadrature(shape: float = 0.3, nodes: int = 8) -> list[tuple[float, float]]:
     """Weights g in (0, 1) and their shares, exact for polynomials under Beta(shape, shape)."""
+    from scipy.special import roots_jacobi  # here, so that the losses cost what torch costs
+
     x, w = roots_jacobi(nodes, shape - 1, shape - 1)
     return [(float((a + 1) / 2), float(b / w.sum())) for a, b in zip(x, w, strict=True)]
 

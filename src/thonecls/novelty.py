@@ -1,8 +1,9 @@
-"""Pixels unlike anything in the training scene: there a model guesses."""
+"""Spectra unlike the others: pixels where a model guesses, and labels that may be wrong."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from thonecls.scene import FloatArray
 EXPLAINED = 0.999  # of the variance that the components kept stand for
 FEWEST, MOST = 2, 12  # components
 USUAL = 0.999  # of the training scene's pixels lie within distance 1
+ODD = 5.0  # robust standard deviations from the other labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,3 +67,20 @@ def fit_novelty(spectra: NDArray[np.float32]) -> Novelty:
     )
     usual = float(np.quantile(novelty._distance(spectra.T), USUAL))
     return Novelty(novelty.axes, novelty.centre, novelty.scales, max(usual, 1e-6))
+
+
+def find_odd(labels: NDArray[Any]) -> NDArray[np.int64]:
+    """Indices of the labels whose spectra are unlike the others', the oddest first.
+
+    labels: (n, C). A label's distance is the root mean square over bands of its difference from
+    the median spectrum, in robust deviations of the band; odd ones are far beyond the usual.
+    """
+    if len(labels) < 5:
+        return np.empty(0, dtype=np.int64)
+    away = labels - np.median(labels, axis=0)
+    usual = 1.4826 * np.median(np.abs(away), axis=0)
+    distance = np.sqrt(np.square(away / np.where(usual > 0, usual, 1)).mean(axis=1))
+    middle = np.median(distance)
+    limit = middle + ODD * 1.4826 * np.median(np.abs(distance - middle))
+    ranked = np.argsort(-distance, kind="stable")
+    return np.asarray(ranked[distance[ranked] > max(limit, 2 * middle)])

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jinja2 import Environment, StrictUndefined
 
-from thonecls.diagrams import draw_scores, draw_spectra, draw_thresholds, find_odd
+from thonecls.diagrams import draw_scores, draw_spectra, draw_thresholds
 from thonecls.metrics import Scores
 from thonecls.trust import BOUND, Estimate, HeldOut, Level, Stability, TrustReport, percent, span
 
@@ -26,7 +26,6 @@ __all__ = [
     "draw_scores",
     "draw_spectra",
     "draw_thresholds",
-    "find_odd",
     "judge",
     "render",
 ]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.ndimage import distance_transform_cdt
 
 from thonecls.errors import LabelError
 
@@ -285,7 +285,8 @@ def spatial_split(
     split = _split(truth, positive, unlabeled, valid, rng)
     labelled = np.ones(truth.shape, dtype=bool)
     labelled.flat[positive] = False
-    split.test[distance_transform_cdt(labelled, metric="chessboard") < block] = False
+    away = scipy.ndimage.distance_transform_cdt(labelled, metric="chessboard")
+    split.test[away < block] = False
     if not (truth[split.test] == target).any():
         raise LabelError(
             f"no pixel of class {target} lies {block} pixels away from all {positives} labels: "

@@ -218,7 +218,9 @@ def _note(study: Study, results: Results, cells: list[Cell], change: dict[str, A
     warned = sum("warning" in record.facts for record in records)
     metrics = ", ".join(metric_name(metric) for metric in study.metrics)
     other = [f"{k}={v}" for k, v in change.items() if k not in ("preset", "protocol")]
+    versions = [record.facts.get("versions", {}) for record in records]
     sentences = [
+        _listed("version", (known["thonecls"] for known in versions if "thonecls" in known)),
         f"{metrics} in percent: mean(standard deviation) over n seeds; difference: ours - paper",
         f"{len(records)} of {len(cells)} cells are run"
         + (f", {tried - len(records)} failed" if tried > len(records) else ""),
@@ -231,9 +233,10 @@ def _note(study: Study, results: Results, cells: list[Cell], change: dict[str, A
         *dict.fromkeys(full_title(dataset) for dataset, _ in study.places),
         *_distinct(_machine(record.facts.get("machine", {})) for record in records),
         *_distinct(
-            ", ".join(f"{k} {v}" for k, v in record.facts.get("versions", {}).items())
-            for record in records
+            ", ".join(f"{name} {v}" for name, v in known.items() if name != "thonecls")
+            for known in versions
         ),
+        _listed("commit", (r.facts["commit"] for r in records if "commit" in r.facts)),
         " to ".join(_ends(record.facts.get("date", "")[:10] for record in records)),
     ]
     return " ".join(f"{s[0].upper()}{s[1:]}." for s in sentences if s)

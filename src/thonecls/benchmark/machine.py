@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from thonecls.version import __version__
+
 
 def machine_facts() -> dict[str, Any]:
     """The hardware and how much of it is used."""
@@ -24,8 +26,8 @@ def machine_facts() -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """The software that figures depend on."""
-    packages = {name: version(name) for name in ("thonecls", "torch", "numpy", "scikit-learn")}
-    return {"python": platform.python_version(), **packages}
+    packages = {name: version(name) for name in ("torch", "numpy", "scikit-learn")}
+    return {"python": platform.python_version(), "thonecls": __version__, **packages}
 
 
 def _processor() -> str:

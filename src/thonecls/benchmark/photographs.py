@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from thonecls.benchmark.plan import Cell, config_of
+from thonecls.benchmark.results import short_curves
 from thonecls.files import write_atomically
 from thonecls.images import Images, ImageSplit, image_split
 from thonecls.images.items import ItemModel
@@ -60,17 +61,13 @@ def _measure(cell: Cell, images: Images, checkpoint: Path, kept: Path) -> dict[s
         checkpoint=checkpoint,
         resume=True,
     )
-    history = {
-        name: [float(f"{value:.6g}") for value in values]
-        for name, values in model.training["history"].items()
-    }
     return {
         "scores": asdict(evaluate(model.score(images.test), split.test)),
         **({"prior": prior} if prior is not None else {}),
         "config": asdict(config),
         "items": len(split.train.unlabeled),
         "training_seconds": model.training["seconds"],
-        "curves": {**history, "accuracy": accuracy},
+        "curves": {**short_curves(model.training["history"]), "accuracy": accuracy},
     }
 
 

@@ -1,21 +1,21 @@
-"""The results file: one JSON object a line, only ever appended to, by any number of runners."""
+"""Files of records: one JSON object a line, only ever appended to, by any number of runners."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from thonecls.benchmark.plan import Cell, cell_of
 from thonecls.errors import ThoneclsError
+from thonecls.extras import need
 
-NAME = "results.jsonl"
+NAME = "results.jsonl"  # what is written; every .jsonl file of a folder is read
+DIGITS = 4  # of the figures in a curve: records are kept for good, and curves are most of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,26 +52,41 @@ class Results:
 
 
 def read_results(folder: Path) -> Results:
-    """Every record in a folder; of several for one cell the last that is done counts.
+    """Every record in the .jsonl files of a folder.
 
-    A line that is not a record is reported in `damaged`, and the rest is read.
+    Of several for one cell the last that is done counts. A line that is not a record is reported
+    in `damaged`, and the rest is read.
     """
-    path = folder / NAME
     records: dict[str, Record] = {}
     damaged: list[str] = []
-    lines = path.read_bytes().split(b"\n") if path.exists() else []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            record = _record(line)
-        except (ValueError, TypeError, KeyError, AttributeError, ThoneclsError) as error:
-            damaged.append(f"{path}, line {number} is not a record ({error}): left out")
-            continue
-        before = records.get(record.cell.id)
-        if record.done or before is None or not before.done:
-            records[record.cell.id] = record
+    for path in _files(folder):
+        for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+            if not line.strip():
+                continue
+            try:
+                record = _record(line)
+            except (ValueError, TypeError, KeyError, AttributeError, ThoneclsError) as error:
+                damaged.append(f"{path}, line {number} is not a record ({error}): left out")
+                continue
+            before = records.get(record.cell.id)
+            if record.done or before is None or not before.done:
+                records[record.cell.id] = record
     return Results(records, damaged)
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.jsonl"))
+
+
+def short_curves(history: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
+    """Figures by epoch, rounded for a record.
+
+    >>> short_curves({"loss": [0.123456, 1234.56]})
+    {'loss': [0.1235, 1235.0]}
+    """
+    return {
+        name: [float(f"{value:.{DIGITS}g}") for value in values] for name, values in history.items()
+    }
 
 
 def _record(line: bytes) -> Record:
@@ -93,8 +108,7 @@ class Ledger:
 
     def has(self, cell: Cell, *, failed: bool) -> bool:
         """Whether the cell is done or, with `failed`, was tried."""
-        path = self.folder / NAME
-        size = path.stat().st_size if path.exists() else 0
+        size = sum(path.stat().st_size for path in _files(self.folder))
         if size != self.size:
             self.size, self.results = size, read_results(self.folder)
         return self.results.has(cell, failed=failed)
@@ -105,7 +119,8 @@ def append_record(folder: Path, facts: dict[str, Any]) -> None:
     line = json.dumps(facts, allow_nan=True).encode() + b"\n"
     path = folder / NAME
     folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_suffix(".lock")), path.open("ab+") as file:
+    filelock = need("filelock", "a benchmark")
+    with filelock.FileLock(path.with_suffix(".lock")), path.open("ab+") as file:
         if file.tell():
             file.seek(-1, os.SEEK_END)
             if file.read(1) != b"\n":
@@ -123,10 +138,11 @@ def claimed(folder: Path, cell: Cell) -> Iterator[bool]:
     """
     place = folder / "work"
     place.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(place / f"{cell.id}.lock")
+    filelock = need("filelock", "a benchmark")
+    lock = filelock.FileLock(place / f"{cell.id}.lock")
     try:
         lock.acquire(blocking=False)
-    except Timeout:
+    except filelock.Timeout:
         yield False
         return
     try:

@@ -23,7 +23,7 @@ from thonecls.benchmark.paper import PAPER_PRIORS
 from thonecls.benchmark.photographs import measure_images
 from thonecls.benchmark.places import is_images
 from thonecls.benchmark.plan import Cell, config_of
-from thonecls.benchmark.results import Ledger, append_record, claimed
+from thonecls.benchmark.results import NAME, Ledger, append_record, claimed, short_curves
 from thonecls.cluster import is_death, is_lost, run_all, workers
 from thonecls.config import TrainConfig
 from thonecls.datasets import Dataset, load_dataset
@@ -35,6 +35,7 @@ from thonecls.methods import METHODS, deep, resolve_prior
 from thonecls.metrics import evaluate, evaluate_pu, find_degenerate
 from thonecls.model import Model
 from thonecls.splits import PROTOCOLS, Split, fixed_split
+from thonecls.version import commit
 
 OnRecord = Callable[[Cell, dict[str, Any]], None]
 NODATA = 255  # in stored maps: uint8, the probability times 254
@@ -45,6 +46,7 @@ def run_cells(
     folder: Path,
     *,
     root: Path,
+    records: Path | None = None,
     jobs: int = 1,
     dask: str | None = None,
     threads: int | None = None,
@@ -53,8 +55,9 @@ def run_cells(
     on_record: OnRecord | None = None,
     on_skip: Callable[[Cell], None] | None = None,
 ) -> None:
-    """Run every cell that has no record in the folder yet, and record it there.
+    """Run every cell that has no record yet, and record it.
 
+    folder: for maps and unfinished trainings; records: for the records, else the same folder;
     jobs: processes on this machine; dask: the address of a scheduler to run on instead; threads:
     CPU threads of each cell, by default `threads_for`. Cells that another runner works on or
     has done are skipped; those that failed before are run again only with `retry`. A cell whose
@@ -62,7 +65,8 @@ def run_cells(
     """
     threads = threads or threads_for(jobs, dask)
     root, folder = root.resolve(), folder.resolve()  # workers may stand in another folder
-    results = Ledger(folder)
+    records = folder if records is None else records.resolve()
+    results = Ledger(records)
 
     def claims() -> Iterator[tuple[tuple[Cell, ExitStack], Any, tuple[Any, ...]]]:
         for cell in cells:
@@ -82,7 +86,7 @@ def run_cells(
         for (cell, claim), future in run_all(pool, room, claims()):
             with claim:
                 facts = _result(cell, future)
-                append_record(folder, facts)
+                append_record(records, facts)
                 if "scores" in facts:
                     for path in _kept(folder, cell):
                         for file in path.parent.glob(f"{path.name}*"):  # one for each phase
@@ -113,7 +117,7 @@ def _result(cell: Cell, future: Future[dict[str, Any]]) -> dict[str, Any]:
 def _stamp() -> dict[str, Any]:
     """Where and when a record was made."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return {"machine": machine_facts(), "versions": versions(), "date": now}
+    return {"machine": machine_facts(), "versions": versions(), "commit": commit(), "date": now}
 
 
 def threads_for(jobs: int, dask: str | None = None) -> int:
@@ -125,6 +129,7 @@ def run_cell(cell: Cell, root: Path, folder: Path, threads: int) -> dict[str, An
     """Train, map and score one cell; the facts that are recorded of it, its error included."""
     began = time.perf_counter()
     forget_peak()
+    commit()  # asked now: by the end of a long training the source tree may have moved on
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     facts: dict[str, Any] = {"cell": cell.as_dict()}
@@ -237,13 +242,9 @@ def _train(
         resume=True,
     )
     probability = model.score(data.scene, device=config.device)
-    history = {
-        name: [float(f"{value:.6g}") for value in values]
-        for name, values in model.training["history"].items()
-    }
     return probability, {
         "training_seconds": model.training["seconds"],
-        "curves": {**history, "f1": f1},
+        "curves": {**short_curves(model.training["history"]), "f1": f1},
     }
 
 
@@ -268,7 +269,7 @@ def load_map(folder: Path, cell: Cell) -> NDArray[np.float32]:
     if not path.exists():
         raise FileError(
             f"there is no map of {cell} in {path.parent}: take the cell's line out of "
-            f"{folder / 'results.jsonl'}, and it is run again"
+            f"{folder / NAME}, and it is run again"
         )
     stored = np.load(path)
     return np.where(stored == NODATA, np.nan, stored / np.float32(254)).astype(np.float32)

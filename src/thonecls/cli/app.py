@@ -12,11 +12,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from thonecls import __version__
 from thonecls.config import PRESETS, TrainConfig
 from thonecls.errors import ConfigError
-from thonecls.inputs import LabelOptions, SceneOptions
-from thonecls.methods import METHODS, deep
+from thonecls.methods import METHODS
+from thonecls.methods.settings import settings
+from thonecls.options import LabelOptions, SceneOptions
+from thonecls.version import __version__
 
 INTERRUPTED = 130  # the exit code that shells use after Ctrl-C
 
@@ -137,7 +138,7 @@ def resolve(preset: str, overrides: TrainConfig, method: str = "t-honecls") -> T
             flag = f"--{name.replace('_', '-')}"
             raise ConfigError(f"{method} trains no network and has no use for {flag}: leave it out")
         return replace(PRESETS[preset], **given)
-    return deep.settings(method, PRESETS[preset], **given)
+    return settings(method, PRESETS[preset], **given)
 
 
 def conclude(summary: dict[str, Any], as_json: bool) -> int:

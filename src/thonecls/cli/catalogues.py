@@ -6,23 +6,19 @@ import json as jsonlib
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from thonecls.benchmark.scenes import draw_data
 from thonecls.cli.app import DataRoot, Json, app
-from thonecls.datasets import DATASETS, download, how_to_get, is_present, load_dataset
-from thonecls.datasets import data_root as resolve_root
-from thonecls.datasets.catalogue import get_spec
 from thonecls.errors import ConfigError
-from thonecls.images import IMAGES
-from thonecls.images import is_present as images_present
 from thonecls.methods import METHODS, Method
-from thonecls.methods.images import IMAGE_METHODS, ImageMethod
+
+if TYPE_CHECKING:
+    from thonecls.methods.images import ImageMethod
 
 
 @app.command
@@ -37,7 +33,11 @@ def methods(
 
     Example: thonecls methods
     """
-    catalogue: Mapping[str, Method | ImageMethod] = IMAGE_METHODS if images else METHODS
+    catalogue: Mapping[str, Method | ImageMethod] = METHODS
+    if images:
+        from thonecls.methods.images import IMAGE_METHODS
+
+        catalogue = IMAGE_METHODS
     if json:
         cards = {
             name: {f.name: getattr(m, f.name) for f in fields(m) if f.name != "score"}
@@ -76,6 +76,11 @@ def datasets(
 
     Example: thonecls datasets indian-pines --picture indian-pines.png
     """
+    from thonecls.datasets import DATASETS, download, how_to_get, is_present, load_dataset
+    from thonecls.datasets import data_root as resolve_root
+    from thonecls.datasets.catalogue import get_spec
+    from thonecls.images import IMAGES
+
     root = resolve_root(data_root)
     if picture is not None and (name is None or name in IMAGES):
         raise ConfigError("say which scene to draw: thonecls datasets NAME --picture FILE.png")
@@ -87,6 +92,8 @@ def datasets(
             raise ConfigError("say which dataset to download: thonecls datasets NAME --download")
         download(name, root)
     if picture is not None:
+        from thonecls.benchmark.scenes import draw_data
+
         draw_data(load_dataset(specs[0].name, root), picture)
     if json:
         facts = {
@@ -118,6 +125,8 @@ def datasets(
 
 def _show_images(name: str, root: Path, fetch: bool, as_json: bool) -> int:
     """One dataset of images."""
+    from thonecls.images import IMAGES
+
     spec, facts = IMAGES[name], _image_facts(name, root)
     if fetch:
         raise ConfigError(f"{name} cannot be fetched by this command: {spec.where}")
@@ -135,11 +144,13 @@ def _show_images(name: str, root: Path, fetch: bool, as_json: bool) -> int:
 
 
 def _image_facts(name: str, root: Path) -> dict[str, Any]:
+    from thonecls.images import IMAGES, is_present
+
     spec = IMAGES[name]
     return {
         "images": sum(spec.train) + sum(spec.test) + spec.unlabeled,
         "shape": spec.shape,
         "classes": dict(enumerate(spec.classes)),
         "where": spec.where,
-        "here": images_present(name, root),
+        "here": is_present(name, root),
     }

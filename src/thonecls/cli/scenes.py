@@ -5,15 +5,13 @@ from __future__ import annotations
 import glob
 import json as jsonlib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from thonecls import workflow
-from thonecls.checkpoint import EVERY
 from thonecls.cli.app import (
     Json,
     LabelFlags,
@@ -33,10 +31,12 @@ from thonecls.cli.app import (
     resolve,
 )
 from thonecls.errors import ConfigError, FileError
-from thonecls.inputs import LabelOptions
-from thonecls.progress import Display
-from thonecls.workflow import TrainOptions, TruthFile
+from thonecls.options import EVERY, LabelOptions
 
+if TYPE_CHECKING:
+    from thonecls.workflow import TruthFile
+
+# Commands import what they run: help and typos must not wait for it.
 Overwrite = Annotated[bool, Parameter(help="Replace what is in the folder already.", negative=())]
 Floats = Annotated[
     bool, Parameter(help="Probability as float32, not as whole percents.", negative=())
@@ -79,8 +79,11 @@ def demo(
     Uses Indian Pines (AVIRIS, 145×145 pixels, 200 bands), which comes with the package. Writes
     overview.png, report.html, run.json, the map and the model, and prints precision, recall, F1.
     """
+    from thonecls.progress import Display
+    from thonecls.workflow.demo import demo as run_demo
+
     with Display(errors, quiet=json) as display:
-        summary = workflow.demo(
+        summary = run_demo(
             out,
             config=resolve(preset, config),
             target=target,
@@ -109,7 +112,9 @@ def check(
 
     Example: thonecls check scene.tif plants.gpkg --where "species = 'Lantana'"
     """
-    found = workflow.check_scene(
+    from thonecls.workflow import check_scene
+
+    found = check_scene(
         scene,
         labels,
         scene_options=scene_options,
@@ -192,6 +197,9 @@ def train(
 
     Example: thonecls train scene.mat truth.mat --target 3 --method matched-filter --out run
     """
+    from thonecls.progress import Display
+    from thonecls.workflow import TrainOptions, train_scene
+
     options = TrainOptions(
         method=method,
         estimate_prior=estimate_prior,
@@ -204,7 +212,7 @@ def train(
         minimum_area=minimum_area,
     )
     with Display(errors, quiet=json) as display:
-        summary = workflow.train_scene(
+        summary = train_scene(
             scene,
             labels,
             out,
@@ -233,6 +241,8 @@ def _truth(
         if any(value is not None for value in (target, where, negative, layer)):
             raise ConfigError("what is the truth's file? Give it by --truth")
         return None
+    from thonecls.workflow import TruthFile
+
     return TruthFile(path, LabelOptions(target=target, where=where, layer=layer), negative)
 
 
@@ -270,11 +280,14 @@ def map_command(
 
     Example: thonecls map run scene.tif --out map
     """
+    from thonecls.progress import Display
+    from thonecls.workflow import map_scene
+
     files = _expand(scenes)
     summaries = []
     for file in files:
         with Display(errors, quiet=json) as display:
-            summary = workflow.map_scene(
+            summary = map_scene(
                 model,
                 file,
                 out if len(files) == 1 else out / file.stem,
@@ -335,7 +348,9 @@ def report(
 
     Example: thonecls report run --truth survey.gpkg --truth-where "present = 1"
     """
-    scores = workflow.write_report(
+    from thonecls.workflow import write_report
+
+    scores = write_report(
         run, _truth(truth, truth_target, truth_where, truth_negative, truth_layer)
     )
     written = jsonlib.loads((run / "report.json").read_text())
@@ -370,8 +385,11 @@ def prior(
 
     Example: thonecls prior scene.mat truth.mat --target 3
     """
+    from thonecls.progress import Display
+    from thonecls.workflow import estimate_priors
+
     with Display(errors, quiet=json):
-        found = workflow.estimate_priors(
+        found = estimate_priors(
             scene, labels, seed=seed, scene_options=scene_options, label_options=label_options
         )
     if json:
@@ -397,4 +415,6 @@ def info(
 
     Example: thonecls info run/model.safetensors
     """
-    return conclude(workflow.describe(path, variable=variable), json)
+    from thonecls.workflow import describe
+
+    return conclude(describe(path, variable=variable), json)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from thonecls.errors import ConfigError
+from thonecls.extras import how_to_install
 
 GIC = "https://www.ehu.eus/ccwintco"
 GIC_PAGE = f"{GIC}/index.php/Hyperspectral_Remote_Sensing_Scenes"
@@ -85,7 +86,7 @@ _INDIAN_PINES = Spec(
         "Stone-Steel-Towers",
     ),
     rgb=(50, 27, 17),
-    where="it comes with the Python package tensorly: pip install tensorly",
+    where=f"it comes with the Python package tensorly: {how_to_install('tensorly')}",
     cube={"Indian_pines_corrected": "indian_pines_corrected"},
     truth={"Indian_pines_gt": "indian_pines_gt"},
     package="tensorly",

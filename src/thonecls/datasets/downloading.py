@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from thonecls.datasets.catalogue import get_spec
 from thonecls.datasets.loading import data_root
 from thonecls.errors import FileError
+from thonecls.extras import need
 
 
 def download(name: str, root: Path | None = None) -> None:
@@ -15,12 +16,11 @@ def download(name: str, root: Path | None = None) -> None:
 
     A file gets its name when it is whole and its checksum, if one is known, is right.
     """
-    import pooch  # here, since it takes 0.2 s, which only a download needs
-
     spec = get_spec(name)
     folder = data_root(root) / name
     if not spec.urls:
         raise FileError(f"{name} has no address to download from into {folder}: {spec.where}")
+    pooch = need("pooch", "a download")
     pooch.get_logger().setLevel("WARNING")  # it would tell of every file
     for url, checksum in spec.urls.items():
         file = PurePosixPath(urlsplit(url).path).name

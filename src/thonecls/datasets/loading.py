@@ -20,6 +20,7 @@ from thonecls.arrays import read_array
 from thonecls.datasets.catalogue import DATASETS, Spec, get_spec
 from thonecls.datasets.dataset import Dataset
 from thonecls.errors import FileError, LabelError
+from thonecls.extras import missing as missing_extra
 from thonecls.files import files_below
 from thonecls.scene import Scene, as_scene
 
@@ -79,6 +80,8 @@ def load(spec: Spec, root: Path) -> Dataset:
             whole, name=spec.name, scene=whole.scene.read(*window), truth=whole.truth[window]
         )
     folders = _folders(spec, root)
+    if spec.package is not None and not folders:
+        raise missing_extra(spec.package, spec.name)
     cube, truth = (_find(spec, folders, stems) for stems in (spec.cube, spec.truth))
     if cube is None or truth is None:
         missing = " or ".join(spec.cube if cube is None else spec.truth)

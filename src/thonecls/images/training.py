@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from thonecls.checkpoint import EVERY
 from thonecls.config import TrainConfig
 from thonecls.errors import ConfigError, LabelError
 from thonecls.images.items import ItemBatch, ItemGround, ItemModel, Rows, item_logits
@@ -19,6 +18,7 @@ from thonecls.images.recipes import P3MIX, PLAIN, DistPU, vpu
 from thonecls.loop import Progress, Recipe, check_prior, run
 from thonecls.losses import LOSSES, variational
 from thonecls.model import resolve_device
+from thonecls.options import EVERY
 from thonecls.relative import Relative, hold_out
 
 T = TypeVar("T")

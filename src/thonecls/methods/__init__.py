@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from thonecls.methods import deep
-from thonecls.methods.catalogue import METHODS, Method, label_spectra, resolve_prior
+from typing import TYPE_CHECKING
 
-__all__ = ["METHODS", "Method", "deep", "label_spectra", "resolve_prior"]
+from thonecls.lazy import lazy_exports
+from thonecls.methods.catalogue import METHODS, Method
+
+if TYPE_CHECKING:
+    from thonecls.methods.procedures import label_spectra as label_spectra
+    from thonecls.methods.procedures import resolve_prior as resolve_prior
+
+_HOMES = {
+    "label_spectra": "thonecls.methods.procedures",
+    "resolve_prior": "thonecls.methods.procedures",
+}
+__all__ = ["METHODS", "Method", *_HOMES]
+__getattr__, __dir__ = lazy_exports(__name__, _HOMES)

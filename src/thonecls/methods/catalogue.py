@@ -1,4 +1,7 @@
-"""Every method behind one interface: METHODS[name](scene, labels, seed, ...) -> score map."""
+"""Every method behind one interface: METHODS[name](scene, labels, seed, ...) -> score map.
+
+The cards can be read without torch or scikit-learn: a method loads its procedure when it is called.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,12 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
-
-from thonecls.config import FAST, TrainConfig
-from thonecls.errors import ConfigError
-from thonecls.methods import deep
-from thonecls.methods.spectral import SPECTRAL
-from thonecls.metrics import find_degenerate
-from thonecls.priors import ESTIMATORS, check_estimators, estimate_priors, usable
-from thonecls.scene import Scene, band_statistics, standardize
-from thonecls.splits import Labels
-
-ScoreMap = NDArray[np.float32]
-PriorChoice = float | Literal["km1", "km2", "bbe"] | None
+if TYPE_CHECKING:
+    from thonecls.methods.procedures import PriorChoice, ScoreMap
+    from thonecls.scene import Scene
+    from thonecls.splits import Labels
 
 
 @dataclass(frozen=True)
@@ -50,6 +42,8 @@ class Method:
         prior: PriorChoice = None,
         **options: Any,
     ) -> ScoreMap:
+        from thonecls.methods.procedures import find_degenerate, resolve_prior
+
         if self.needs_prior:
             if prior is None and "config" in options:
                 prior = options["config"].prior
@@ -61,56 +55,19 @@ class Method:
         return probability
 
 
-def resolve_prior(prior: PriorChoice, scene: Scene, labels: Labels, seed: int = 0) -> float:
-    """A prior as a number: given as such, or estimated from the spectra of the labels.
+def _score(name: str, *given: Any, **options: Any) -> ScoreMap:
+    """The score map by a method's procedure, which is loaded now."""
+    from thonecls.methods.procedures import procedure
 
-    prior: from 0 to 1, or the name of an estimator.
-    """
-    if prior is None:
-        raise ConfigError(
-            "this method needs the class prior, the share of the class among all pixels: give a "
-            f"number, or one of {', '.join(ESTIMATORS)} to have it estimated"
-        )
-    if not isinstance(prior, str):
-        return float(prior)
-    check_estimators([prior])
-    spectra = label_spectra(scene, labels)
-    return usable(*estimate_priors([prior], *spectra, seed=seed, interval=False))
-
-
-def label_spectra(scene: Scene, labels: Labels) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """The z-scored spectra of positive and of unlabeled pixels: (n_p, C) and (n_u, C)."""
-    statistics = band_statistics(scene)
-    positive, unlabeled = (
-        standardize(scene.pick(pixels), statistics)[:, 0].T
-        for pixels in (labels.positive, labels.unlabeled)
-    )
-    return positive, unlabeled
-
-
-def _score_deep(
-    method: str,
-    scene: Scene,
-    labels: Labels,
-    seed: int = 0,
-    *,
-    config: TrainConfig = FAST,
-    prior: float | None = None,
-    **change: Any,
-) -> ScoreMap:
-    """Train a network by a method and score its scene; `change`: single settings."""
-    settings = deep.settings(method, config, prior=prior, **change)
-    generator = torch.Generator().manual_seed(seed)
-    model = deep.train(method, scene, labels, config=settings, generator=generator)
-    return model.score(scene, device=settings.device)
+    return procedure(name)(*given, **options)
 
 
 def _deep(name: str, minimises: str, paper: str, constants: str = "", **facts: Any) -> Method:
-    return Method(partial(_score_deep, name), minimises, paper, constants, network=True, **facts)
+    return Method(partial(_score, name), minimises, paper, constants, network=True, **facts)
 
 
 def _spectral(name: str, minimises: str, paper: str, constants: str = "", **facts: Any) -> Method:
-    return Method(SPECTRAL[name], minimises, paper, constants, **facts)
+    return Method(partial(_score, name), minimises, paper, constants, **facts)
 
 
 METHODS: dict[str, Method] = {

@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from thonecls.checkpoint import EVERY
 from thonecls.config import TrainConfig
 from thonecls.errors import ConfigError
 from thonecls.images import Images, image_spec
 from thonecls.images.items import CHUNK, ItemModel, Rows
 from thonecls.images.networks import NETWORKS
 from thonecls.images.training import OnEpoch, OnStep, fit_items, item_settings
+from thonecls.options import EVERY
 from thonecls.splits import Labels
 from thonecls.trees import PUExtraTreesClassifier
 

@@ -7,10 +7,9 @@ unlabeled pixels; the rest of the scene is only scored, part by part.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,7 @@ from sklearn.svm import SVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
 
 from thonecls.errors import ConfigError, LabelError, SceneError
+from thonecls.extras import need
 from thonecls.scene import Scene
 from thonecls.splits import IntArray, Labels, check_labels
 
@@ -226,7 +226,7 @@ def pu_bagging(
     mean over trees, for an unlabeled pixel over those that did not see it. Its own 0.5 is kept:
     the bags are balanced, and trees give every training positive 1, which places no threshold.
     """
-    pulearn = _extra("pulearn", "pu-bagging")
+    pulearn = need("pulearn", "pu-bagging")
     data = _learn(scene, labels, transform, components, at_least=2)
     x = np.concatenate([data.positive, data.unlabeled])
     y = (np.arange(len(x)) < len(data.positive)).astype(np.int64)
@@ -258,7 +258,7 @@ def elkan_noto(
     inside the margin. The score is that ratio, cut at 1: it estimates the probability of the
     class itself, so that 0.5 is its natural threshold.
     """
-    pulearn = _extra("pulearn", "elkan-noto")
+    pulearn = need("pulearn", "elkan-noto")
     data = _learn(scene, labels, transform, components, at_least=10)
     x = np.concatenate([data.positive, data.unlabeled])
     y = (np.arange(len(x)) < len(data.positive)).astype(np.int64)
@@ -295,7 +295,7 @@ def maxent(
     goes through `scale_scores`: with recall=0.9 that is the "10th percentile presence" threshold
     usual for MaxEnt, on held-out positives; its own outputs assume a prevalence.
     """
-    elapid = _extra("elapid", "maxent")
+    elapid = need("elapid", "maxent")
     data = _learn(scene, labels, transform, components, at_least=2 * FOLDS)
 
     def fit(positive: Array) -> Scorer:
@@ -409,14 +409,6 @@ def _choose_costs(
 def _gamma(x: Array) -> float:
     """The kernel width that scikit-learn calls "scale", for features (n, k)."""
     return float(1 / (x.shape[1] * max(x.var(), TINY)))
-
-
-def _extra(package: str, method: str) -> Any:
-    """An optional package, or how to install it."""
-    try:
-        return importlib.import_module(package)
-    except ImportError as error:
-        raise ConfigError(f"{method} needs {package}: pip install 'thonecls[methods]'") from error
 
 
 class QuickSVC(SVC):  # type: ignore[misc]  # scikit-learn has no types

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import rasterio
-import scipy.io
+import scipy
 from numpy.typing import NDArray
 from rasterio._err import CPLE_BaseError
 from rasterio.enums import ColorInterp, MaskFlags

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from thonecls.errors import ModelError
 from thonecls.raster.source import RasterSource
@@ -41,7 +41,7 @@ def match_bands(
     away = np.abs(wanted[:, None] - found)
     limit = _tolerances(found) if tolerance is None else np.full(len(found), tolerance)
     cost = np.where(away <= limit, away**2, 1e9)  # squares: neighbours do not swap partners
-    rows, chosen = linear_sum_assignment(cost)
+    rows, chosen = scipy.optimize.linear_sum_assignment(cost)
     fits = cost[rows, chosen] < 1e9
     unmatched = np.delete(wanted, rows[fits])
     if len(unmatched):

@@ -18,6 +18,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thonecls.errors import ConfigError, LabelError
+from thonecls.extras import need
 
 if TYPE_CHECKING:  # the compiler takes a while to import: only for those who grow trees
     from thonecls.trees.growth import Tree
@@ -127,6 +128,7 @@ class PUExtraTreesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             x, labels = validate_data(self, X, y, dtype=DTYPES)
         self.classes_, positive = binary_labels(labels)
         n_positive = int(positive.sum())
+        need("numba", "PUExtraTreesClassifier")
         from thonecls.trees.growth import Risk, grow_tree
 
         risk = Risk(
@@ -220,6 +222,7 @@ def _importances(forest: list[Tree], width: int) -> Array:
 
 def _count_votes(forest: list[Tree], x: NDArray[Any]) -> IntArray:
     """How many trees of all say "positive" of samples (n, d): (n,)."""
+    need("numba", "PUExtraTreesClassifier")
     from thonecls.trees.growth import add_votes_
 
     votes = np.zeros(len(x), dtype=np.int64)

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from thonecls.workflow.checking import check_scene
-from thonecls.workflow.commands import TrainOptions
-from thonecls.workflow.demo import demo
-from thonecls.workflow.describing import describe, estimate_priors
-from thonecls.workflow.mapping import map_scene
-from thonecls.workflow.reporting import TruthFile, write_report
-from thonecls.workflow.training import train_scene
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "TrainOptions",
-    "TruthFile",
-    "check_scene",
-    "demo",
-    "describe",
-    "estimate_priors",
-    "map_scene",
-    "train_scene",
-    "write_report",
-]
+from thonecls.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from thonecls.workflow.checking import check_scene as check_scene
+    from thonecls.workflow.commands import TrainOptions as TrainOptions
+    from thonecls.workflow.describing import describe as describe
+    from thonecls.workflow.describing import estimate_priors as estimate_priors
+    from thonecls.workflow.mapping import map_scene as map_scene
+    from thonecls.workflow.reporting import TruthFile as TruthFile
+    from thonecls.workflow.reporting import write_report as write_report
+    from thonecls.workflow.training import train_scene as train_scene
+
+_HOMES = {
+    "TrainOptions": "thonecls.workflow.commands",
+    "TruthFile": "thonecls.workflow.reporting",
+    "check_scene": "thonecls.workflow.checking",
+    "describe": "thonecls.workflow.describing",
+    "estimate_priors": "thonecls.workflow.describing",
+    "map_scene": "thonecls.workflow.mapping",
+    "train_scene": "thonecls.workflow.training",
+    "write_report": "thonecls.workflow.reporting",
+}
+__all__ = [*_HOMES]
+__getattr__, __dir__ = lazy_exports(__name__, _HOMES)

@@ -12,15 +12,9 @@ from numpy.typing import NDArray
 
 from thonecls.config import FAST, TrainConfig
 from thonecls.costs import in_words, mapping_cost, training_cost
-from thonecls.diagrams import find_odd
-from thonecls.inputs import (
-    LabelInput,
-    LabelOptions,
-    SceneInput,
-    SceneOptions,
-    read_labels,
-    read_scene,
-)
+from thonecls.inputs import LabelInput, SceneInput, read_labels, read_scene
+from thonecls.novelty import find_odd
+from thonecls.options import LabelOptions, SceneOptions
 from thonecls.raster import RasterSource, find_bad_bands
 from thonecls.scene import FloatArray
 from thonecls.splits import BLOCK, blocks_of

@@ -10,8 +10,9 @@ from typing import Any
 
 from thonecls.config import FAST, TrainConfig
 from thonecls.errors import ConfigError
-from thonecls.inputs import LabelOptions, SceneOptions
-from thonecls.methods import METHODS, deep
+from thonecls.methods import METHODS
+from thonecls.methods.settings import SETTINGS, settings
+from thonecls.options import LabelOptions, SceneOptions
 from thonecls.workflow.runs import check_threshold
 
 
@@ -79,8 +80,8 @@ def repeat_command(run: Mapping[str, Any]) -> str:
         return shlex.join([*map(str, words), "--out", run["out"]])
     words = ["thonecls", "train", run["cube"], run["labels"], "--out", run["out"]]
     words += _flags({name: run[name] for name in USUAL if name in run}, USUAL)
-    if run["method"] in deep.SETTINGS:
-        words += _flags(run["config"], asdict(deep.settings(run["method"], FAST)))
+    if run["method"] in SETTINGS:
+        words += _flags(run["config"], asdict(settings(run["method"], FAST)))
     if "threshold_reason" in run:
         words += ["--threshold", "auto"]
     elif run["threshold"] != TrainOptions.threshold:

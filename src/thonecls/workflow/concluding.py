@@ -65,6 +65,32 @@ def conclude(
     on_window: OnWindow | None = None,
 ) -> dict[str, Any]:
     """Map the scene, keep what the map is judged by, and write all that a person looks at."""
+    summary = make_and_judge(task, models, windows, facts, on_window)
+    finish(
+        task.out,
+        task.scene,
+        label=task.options.label,
+        minimum_area=task.options.minimum_area,
+        threshold=summary["threshold"],
+        positives=task.positives,
+        learnt_from=summary["positives"],
+    )
+    write_json(task.out / RUN, summary)
+    scores = write_report(task.out, truth)
+    if scores is not None:
+        summary["scores"] = asdict(scores)
+        write_json(task.out / RUN, summary)
+    return summary
+
+
+def make_and_judge(
+    task: Task,
+    models: list[Model],
+    windows: Windows,
+    facts: dict[str, Any],
+    on_window: OnWindow | None = None,
+) -> dict[str, Any]:
+    """Map the scene, keep what the map is judged by, and draw the training; the summary so far."""
     began = time.perf_counter()
     options, out = task.options, task.out
     asked = _ask(task)
@@ -108,20 +134,6 @@ def conclude(
         if task.config.loss not in ADDITIVE:
             history.pop("unlabeled", None)
         draw_curves(out / CURVES, history, title="Training by epoch")
-    finish(
-        out,
-        task.scene,
-        label=options.label,
-        minimum_area=options.minimum_area,
-        threshold=made["threshold"],
-        positives=task.positives,
-        learnt_from=summary["positives"],
-    )
-    write_json(out / RUN, summary)
-    scores = write_report(out, truth)
-    if scores is not None:
-        summary["scores"] = asdict(scores)
-        write_json(out / RUN, summary)
     return summary
 
 
@@ -142,10 +154,9 @@ def _choose(asked: Asked, sample: Sample) -> Choice:
 
 
 def _tags(task: Task, models: list[Model]) -> dict[str, Any]:
-    tags: dict[str, Any] = {"scene": task.scene.path.name, "method": task.options.method}
-    if models:
-        tags |= {**tags_of(model_files(task.out)), "settings": asdict(task.config)}
-    return tags
+    tags = {"scene": task.scene.path.name, "method": task.options.method}
+    files = model_files(task.out) if models else []
+    return {**tags_of(files), **tags, **({"settings": asdict(task.config)} if models else {})}
 
 
 def _of_training(task: Task, models: list[Model], seconds: float) -> dict[str, Any]:

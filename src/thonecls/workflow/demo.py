@@ -20,10 +20,11 @@ from thonecls.scene import Grid
 from thonecls.splits import paper_split
 from thonecls.train import OnStep, fit
 from thonecls.workflow.commands import TrainOptions
-from thonecls.workflow.concluding import Task, conclude
+from thonecls.workflow.concluding import Task, make_and_judge
 from thonecls.workflow.mapping import score_here
 from thonecls.workflow.outputs import read_probability
 from thonecls.workflow.pictures import draw_array_overview
+from thonecls.workflow.reporting import write_report
 from thonecls.workflow.runs import RUN, is_unfinished, model_path, read_run, write_json
 
 
@@ -64,7 +65,7 @@ def demo(
         "seed": seed,
         "seeds": 1,
     }
-    summary = conclude(task, [model], score_here([model], scene, config.device), facts)
+    summary = make_and_judge(task, [model], score_here([model], scene, config.device), facts)
     _, probability = read_probability(out)
     scores = evaluate(probability, data.truth == target, split.test)
     summary["scores"] = asdict(scores)
@@ -79,4 +80,5 @@ def demo(
         truth=Truth(data.truth == target, split.test),
     )
     write_json(out / RUN, summary)
+    write_report(out)  # last of all: it shows the scores and the picture
     return summary

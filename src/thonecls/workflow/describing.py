@@ -9,8 +9,9 @@ import numpy as np
 
 from thonecls.arrays import read_array
 from thonecls.config import FAST
-from thonecls.inputs import LabelOptions, SceneOptions, is_array, read_labels, read_scene
+from thonecls.inputs import is_array, read_labels, read_scene
 from thonecls.model import Model
+from thonecls.options import LabelOptions, SceneOptions
 from thonecls.priors import ESTIMATORS
 from thonecls.raster import open_raster
 from thonecls.vector.places import describe as describe_grid

@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thonecls import __version__
 from thonecls.cluster import run_all, workers
 from thonecls.errors import ConfigError, FileError
 from thonecls.files import check_writable
-from thonecls.inputs import SceneInput, SceneOptions, is_raster, read_scene
+from thonecls.inputs import SceneInput, is_raster, read_scene
 from thonecls.maps import MAP, PROBABILITY, write_polygons, write_quicklook
 from thonecls.model import Model, Scored, Scorer
+from thonecls.options import SceneOptions
 from thonecls.raster import RasterSource, match_bands
 from thonecls.scene import BoolArray, Source
+from thonecls.version import software
 from thonecls.workflow.layers import Style, writing_layers
 from thonecls.workflow.outputs import read_map_strips
 from thonecls.workflow.pictures import draw_array_overview
@@ -258,8 +259,10 @@ def label_of(model: Model) -> str:
 
 
 def tags_of(paths: Sequence[Path]) -> dict[str, Any]:
-    """What a map's files say of how they were made."""
+    """What a map's files say of how they were made; paths: its models, if it has any."""
+    if not paths:
+        return {"software": software()}
     digest = hashlib.sha256()
     for path in paths:
         digest.update(path.read_bytes())
-    return {"software": f"thonecls {__version__}", "model_sha256": digest.hexdigest()}
+    return {"software": software(), "model_sha256": digest.hexdigest()}

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from thonecls import __version__
 from thonecls.costs import in_words
 from thonecls.errors import FileError, LabelError
 from thonecls.files import write_atomically
-from thonecls.inputs import LabelOptions, read_labels, read_truth
+from thonecls.inputs import read_labels, read_truth
 from thonecls.metrics import Scores, evaluate
 from thonecls.model import Model
+from thonecls.options import LabelOptions
 from thonecls.page import (
     Picture,
     Report,
@@ -29,6 +29,7 @@ from thonecls.page import (
 )
 from thonecls.scene import BoolArray, Grid
 from thonecls.trust import TrustReport, assess, count_votes, summarise
+from thonecls.version import software
 from thonecls.workflow.commands import repeat_command
 from thonecls.workflow.evidence import Evidence, load_evidence
 from thonecls.workflow.outputs import read_probability
@@ -77,7 +78,7 @@ def write_report(out: Path, truth: TruthFile | None = None) -> Scores | None:
         raise FileError(f"{out / RUN} does not tell the {', '.join(wrong)} of a training: {ANEW}")
     evidence = load_evidence(out)
     trust = _assess(out, run, evidence)
-    scores = None if truth is None else _score(out, run, truth)
+    scores = _recorded(out, run) if truth is None else _score(out, run, truth)
     report = Report(
         title=f"{run.get('label', 'class')} in {Path(run['cube']).name}",
         summary=summarise(trust),
@@ -120,6 +121,16 @@ def _history(out: Path) -> dict[str, list[float]]:
     return history
 
 
+def _recorded(out: Path, run: Mapping[str, Any]) -> Scores | None:
+    """The scores that a demo wrote down: its truth is in no file of its own."""
+    if "dataset" not in run or "scores" not in run:
+        return None
+    try:
+        return Scores(**run["scores"])
+    except TypeError as error:
+        raise FileError(f"{out / RUN} holds no scores of a demo ({error}): {ANEW}") from error
+
+
 def _score(out: Path, run: Mapping[str, Any], truth: TruthFile) -> Scores:
     """Against the truth, at pixels that training did not learn from."""
     grid, probability = read_probability(out)
@@ -156,7 +167,7 @@ def _facts(run: Mapping[str, Any]) -> dict[str, object]:
         "Threshold": run["threshold"],
         "Why this threshold": run.get("threshold_reason", "the paper's"),
         "Training": f"{in_words(run['seconds'])}, {run.get('epochs_done', 0)} epochs",
-        "Version": f"thonecls {__version__}",
+        "Version": software(),
     }
     return known | {f"Note {i}": note for i, note in enumerate(run["notes"], 1)}
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from thonecls.errors import ConfigError, FileError, ModelError
 from thonecls.files import write_atomically
-from thonecls.maps import disk_errors
 
 RUN, EVIDENCE = "run.json", "evidence.npz"
 OVERVIEW, CURVES = "overview.png", "curves.png"
@@ -42,6 +41,8 @@ def model_files(path: Path) -> list[Path]:
 @contextmanager
 def making(out: Path) -> Iterator[None]:
     """A folder to be filled: if an error leaves it empty, it is taken away again."""
+    from thonecls.maps import disk_errors  # here: a check makes no map
+
     made = [folder for folder in (out, *out.parents) if not folder.exists()]
     try:
         with disk_errors(out):

@@ -11,21 +11,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from thonecls.checkpoint import EVERY
 from thonecls.config import TrainConfig
 from thonecls.errors import ConfigError, LabelError
 from thonecls.files import check_writable
-from thonecls.inputs import (
-    LabelInput,
-    LabelOptions,
-    SceneInput,
-    SceneOptions,
-    read_labels,
-    read_scene,
-)
+from thonecls.inputs import LabelInput, SceneInput, read_labels, read_scene
 from thonecls.methods import METHODS, deep, label_spectra
 from thonecls.model import Model, Scored
 from thonecls.novelty import fit_novelty
+from thonecls.options import EVERY, LabelOptions, SceneOptions
 from thonecls.priors import Prior, check_estimators, estimate_priors, usable
 from thonecls.scene import ArraySource, BoolArray, FloatArray, Scene, Source, read_all, standardize
 from thonecls.splits import draw_labels, hold_out

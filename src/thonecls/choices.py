@@ -1,0 +1,24 @@
+"""Names that settings may take; what they stand for needs torch, and names do not.
+
+A test holds them to the dictionaries of `thonecls.losses` and `thonecls.teacher`.
+"""
+
+LOSSES = (
+    "taylor",
+    "variational",
+    "vpu",
+    "upu",
+    "nnpu",
+    "abs-negative",
+    "oc",
+    "oc-warmup",
+    "bce",
+    "mae",
+    "mse",
+    "gce",
+    "sce",
+    "tce",
+    "dist-pu",
+)
+CONSISTENCIES = ("kl", "l2")
+DECAYS = ("ramp", "constant")

@@ -1,0 +1,120 @@
+"""What importing does not load, each in a fresh interpreter: nobody waits for what is not used."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import thonecls
+from thonecls import choices, losses, teacher
+from thonecls.datasets import write_example
+from thonecls.extras import EXTRAS
+from thonecls.methods import METHODS
+from thonecls.methods.settings import SETTINGS
+from thonecls.methods.spectral import SPECTRAL
+
+LEARNING = ("torch", "sklearn")
+TABLES = ("pandas", "geopandas")
+FILES = ("rasterio", "h5py", "pyproj", *TABLES)
+PICTURES = ("matplotlib", "jinja2")
+SCIPY = ("scipy.linalg", "scipy.optimize", "scipy.special")
+ALL = (*LEARNING, *FILES, *PICTURES, "scipy")
+DOES_NOT_LOAD = [
+    ("import thonecls", (*ALL, "numpy", "cyclopts", "rich", "importlib.metadata")),
+    ("from thonecls import TrainConfig, FAST", (*ALL, "numpy")),
+    ("from thonecls import Scene", (*ALL,)),
+    ("from thonecls import THOneCls", ("rasterio", "pyproj", "geopandas", *PICTURES)),
+    ("from thonecls.losses import taylor_variational", ("sklearn", *FILES, *PICTURES, "scipy")),
+    ("from thonecls import fit", ("sklearn", *FILES, *PICTURES, *SCIPY)),
+    ("from thonecls.methods import METHODS", (*ALL, "numpy")),
+    ("from thonecls.raster import open_raster", (*LEARNING, *TABLES, *PICTURES, *SCIPY)),
+    ("from thonecls.inputs import read_labels", (*LEARNING, *PICTURES, *SCIPY)),
+    ("from thonecls.workflow import check_scene", (*LEARNING, *PICTURES, *SCIPY)),
+    ("import thonecls.workflow.demo, thonecls.benchmark, thonecls.classifier", tuple(EXTRAS)),
+]
+# Commands, by their words; SCENE and LABELS are files.
+WORDS_DO_NOT_LOAD = [
+    ("--help", (*ALL, "numpy")),
+    ("--version", (*ALL, "numpy")),
+    ("train --help", (*ALL, "numpy")),
+    ("benchmark --help", (*ALL, "numpy")),
+    ("methods", (*ALL, "numpy")),
+    ("trian", (*ALL, "numpy")),
+    ("check SCENE LABELS", (*LEARNING, *PICTURES, *SCIPY)),
+]
+
+
+def loaded_by(code: str) -> set[str]:
+    """The modules that a new interpreter has loaded after running some code."""
+    ends = "import sys; sys.stderr.write('\\n' + ' '.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\n{ends}"], capture_output=True, text=True, check=True
+    )
+    return set(done.stderr.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize(("code", "unwanted"), DOES_NOT_LOAD, ids=[x for x, _ in DOES_NOT_LOAD])
+def test_importing_this_does_not_load_that(code: str, unwanted: tuple[str, ...]) -> None:
+    assert loaded_by(code) & set(unwanted) == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "unwanted"), WORDS_DO_NOT_LOAD, ids=[x for x, _ in WORDS_DO_NOT_LOAD]
+)
+def test_a_command_loads_only_what_it_runs(
+    words: str, unwanted: tuple[str, ...], tmp_path: Path
+) -> None:
+    files: dict[str, str] = {}
+    if "SCENE" in words:
+        example = write_example(tmp_path, height=24, width=20, bands=6, labels=20)
+        files = {"SCENE": str(example.scene), "LABELS": str(example.labels)}
+    arguments = [files.get(word, word) for word in words.split()]
+    code = f"from thonecls.cli import main\ntry: main({arguments!r})\nexcept SystemExit: pass"
+    loaded = loaded_by(code)
+    assert "thonecls.cli.app" in loaded
+    assert loaded & set(unwanted) == set()
+
+
+@pytest.mark.parametrize("name", ["thonecls", "thonecls.workflow", "thonecls.methods"])
+def test_lazy_names_are_all_there_and_type_checkers_see_the_same(name: str) -> None:
+    package: ModuleType = importlib.import_module(name)
+    assert package.__file__ is not None
+    tree = ast.parse(Path(package.__file__).read_text())
+    seen = {
+        (alias.name, node.module)
+        for block in tree.body
+        if isinstance(block, ast.If)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == set(package._HOMES.items())
+    for exported in package.__all__:
+        assert getattr(package, exported) is not None
+        assert exported in dir(package)
+    with pytest.raises(AttributeError, match=f"module '{name}' has no attribute 'nothing'"):
+        _ = package.nothing
+
+
+def test_no_lazy_name_is_hidden_by_a_module() -> None:
+    for package in (thonecls, *map(importlib.import_module, ("thonecls.workflow",))):
+        folder = Path(str(package.__file__)).parent
+        assert not {path.stem for path in folder.iterdir()} & set(package._HOMES)
+
+
+def test_names_without_torch_are_those_of_the_functions() -> None:
+    assert tuple(losses.LOSSES) == choices.LOSSES
+    assert tuple(teacher.CONSISTENCIES) == choices.CONSISTENCIES
+    assert tuple(teacher.DECAYS) == choices.DECAYS
+
+
+def test_every_card_has_a_procedure() -> None:
+    networks = {name for name, method in METHODS.items() if method.network}
+    assert networks == set(SETTINGS)
+    assert set(METHODS) - networks == set(SPECTRAL)
