@@ -23,9 +23,7 @@ class TrainConfig:
     unlabeled: int = _setting(4000, "Unlabeled pixels drawn from the whole scene.")
     loss: str = _setting("taylor", f"The PU loss: {', '.join(LOSSES)}.")
     order: int = _setting(
-        2,
-        "Order of the Taylor expansion; higher is stricter. 0: one over the mean probability of "
-        "the unlabeled pixels, the rarer the class the higher.",
+        2, "Order of the Taylor expansion; higher is stricter and learns faster, but overfits."
     )
     prior: float | None = _setting(
         None, "Share of the class among all pixels, for the losses that need it (thonecls prior)."
@@ -72,9 +70,9 @@ class TrainConfig:
     device: str = _setting("auto", "auto (CUDA, then MPS, then CPU), cpu, cuda or mps.")
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batches", "budget", "label_blocks", "random_blocks"):
+        for name in ("epochs", "batches", "order", "budget", "label_blocks", "random_blocks"):
             _require(self, name, "1 or more", getattr(self, name) >= 1)
-        for name in ("order", "components", "patience"):
+        for name in ("components", "patience"):
             _require(self, name, "0 or more", getattr(self, name) >= 0)
         _require(self, "folds", "0, or 2 or more", self.folds == 0 or self.folds >= 2)
         _require(self, "block", "0, or a multiple of 8", self.block >= 0 and self.block % 8 == 0)

@@ -33,8 +33,6 @@ SETTLED_OVER = 3  # epochs over which the fall is averaged
 BEST = "best"  # in a recipe's memory: what the judge said and when, and the network's weights
 LEARNING = 0.8  # of its largest value: below, the mean probability has clearly fallen
 
-LARGEST_ORDER = 1000  # of an order that follows the mean probability
-
 B = TypeVar("B")
 M_co = TypeVar("M_co", covariant=True)
 Logits = tuple[Tensor, Tensor]  # of the positive and of the unlabeled items of a batch
@@ -137,24 +135,9 @@ def scheduled_rate(config: TrainConfig, epoch: int) -> float:
     return config.rate * config.rate_decay**epoch
 
 
-def order_for(share: float) -> int:
-    """The order of the Taylor expansion for a mean probability of the unlabeled items.
-
-    At order o an unlabeled item weighs (1 - (1 - share)^o) / share against a positive; at
-    o = 1 / share that is 1 - 1/e of 1 / share, the weight that makes 0.5 the cut of Bayes. The rest
-    makes up for positives that are remembered, and so score higher than others of the class.
-
-    >>> [order_for(share) for share in (0.5, 0.05, 0.01, 0.0)]
-    [2, 20, 100, 1000]
-    """
-    return round(1 / max(share, 1 / LARGEST_ORDER))
-
-
 def pu_terms(state: State, ground: Ground[B, Any], batch: B, config: TrainConfig) -> Terms:
     """The loss of a step by the settings alone."""
     now = replace(config, loss=config.warmup_loss) if state.epoch < config.warmup else config
-    if now.order == 0:
-        now = replace(now, order=order_for(state.history[-1][SHARE] if state.history else 0.5))
     return objective(state.student, state.teacher, lambda net: ground.logits(net, batch), now)
 
 
