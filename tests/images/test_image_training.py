@@ -80,7 +80,7 @@ def test_every_method_learns_easy_images(images: Images, labels: Labels, name: s
 
 
 def test_the_docs_list_the_catalogue() -> None:
-    page = Path(__file__).parents[1] / "docs" / "images.md"
+    page = Path(__file__).parents[2] / "docs" / "images.md"
     assert as_markdown() in page.read_text(), "run benchmarks/render.py"
 
 
