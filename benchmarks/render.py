@@ -76,7 +76,7 @@ def _mean(values: Iterable[float]) -> str:
 
 def bench_table(name: str) -> str:
     """What a benchmark published, in Markdown, with the machine below."""
-    record = json.loads((BENCHMARKS / f"{name}.json").read_text())
+    record = json.loads((BENCHMARKS / f"{name}.json").read_text("utf-8"))
     columns = list(record["rows"][0])
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for row in record["rows"]:
@@ -104,7 +104,7 @@ def _cell(value: object) -> str:
 
 def insert(path: Path, name: str, text: str) -> None:
     """Put a table between its marks in a Markdown file."""
-    content = path.read_text()
+    content = path.read_text("utf-8")
     begin = BEGIN.format(name)
     head, rest = content.split(begin)
     _, tail = rest.split(END, 1)

@@ -337,7 +337,9 @@ def measure(browser: str, html: str, width: int, folder: Path) -> list[int]:
     command = [browser, *HEADLESS, f"--user-data-dir={folder / 'profile'}"]
     command += ["--window-size=1400,900"]
     command += ["--virtual-time-budget=5000", "--dump-dom", (folder / "frame.html").as_uri()]
-    dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    dom = subprocess.run(
+        command, capture_output=True, encoding="utf-8", timeout=120, check=True
+    ).stdout
     found = re.search(r"widths (\d+) (\d+)", dom)
     assert found, dom[:300]
     return [int(number) for number in found.groups()]
