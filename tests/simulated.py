@@ -1,10 +1,12 @@
-"""Worlds of known truth, for what is said about a map without negatives."""
+"""Made data of known truth: probabilities as a map has them, and easy images."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+
+from thonecls.images import Images
 
 Scores = NDArray[np.float64]
 
@@ -26,3 +28,19 @@ def world(
         return np.asarray(expit(apart * x + log_odds))
 
     return score(np.ones(labels, dtype=bool)), score(truth), truth
+
+
+POSITIVE = (0, 2, 4, 6)  # classes of the images
+
+
+def bright_and_dark(train: int = 120, test: int = 100, side: int = 8) -> Images:
+    """Noisy images of ten classes, of which the positive are bright and the others dark."""
+    rng = np.random.default_rng(0)
+
+    def make(count: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        labels = rng.permutation(np.arange(count) % 10).astype(np.uint8)
+        level = np.where(np.isin(labels, POSITIVE), 165, 85)[:, None, None, None]
+        return rng.normal(level, 60, (count, 1, side, side)).clip(0, 255).astype(np.uint8), labels
+
+    names = {number: str(number) for number in range(10)}
+    return Images("fashion-mnist", *make(train), *make(test), None, names)
