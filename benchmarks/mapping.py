@@ -71,7 +71,7 @@ def run(model: Path, cube: Path, out: Path) -> tuple[float, float]:
     process = start(model, cube, out)
     status, peak = Path(f"/proc/{process.pid}/status"), 0
     while process.poll() is None:
-        lines = [x for x in status.read_text().splitlines() if x.startswith("VmHWM")]
+        lines = [x for x in status.read_text("utf-8").splitlines() if x.startswith("VmHWM")]
         peak = max(peak, *(int(x.split()[1]) * 1024 for x in lines), 0)
         time.sleep(0.05)
     assert process.returncode == 0

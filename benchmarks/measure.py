@@ -43,7 +43,7 @@ def memory_of(script: str, *arguments: object) -> int:
 
 def resident() -> int:
     """Bytes of memory that this process holds now."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    pages = int(Path("/proc/self/statm").read_text("utf-8").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 

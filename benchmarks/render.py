@@ -89,7 +89,7 @@ def _mean(values: Iterable[float]) -> str:
 
 def bench_table(name: str) -> str:
     """What a benchmark published, in Markdown, with the machine below."""
-    record = json.loads((SPEED / f"{name}.json").read_text())
+    record = json.loads((SPEED / f"{name}.json").read_text("utf-8"))
     columns = list(record["rows"][0])
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for row in record["rows"]:

@@ -8,19 +8,33 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
 
 from thonecls.config import TrainConfig
 from thonecls.datasets import Dataset, synthetic
 
 # Small arrays: more threads only wait for each other, here and in the programs that tests start.
-torch.set_num_threads(1)
+# The variable is for those, and for libraries that are not loaded yet.
 os.environ["OMP_NUM_THREADS"] = "1"
+torch.set_num_threads(1)
+threadpool_limits(1)
 settings.register_profile("thonecls", deadline=None, max_examples=50, derandomize=True)
 settings.load_profile("thonecls")
 
 TINY = TrainConfig(
     epochs=2, batches=3, unlabeled=60, width=0.25, rate=1e-3, rate_decay=1.0, device="cpu"
 )
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option that runs what learns more than once."""
+    parser.addoption("--seeds", type=int, default=1, help="seeds of every test of learning")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test of learning takes `seed` and runs with each of 0, 1 and so on."""
+    if metafunc.definition.get_closest_marker("learning"):
+        metafunc.parametrize("seed", range(metafunc.config.getoption("seeds")))
 
 
 @pytest.fixture(scope="session")

@@ -107,10 +107,12 @@ def test_training_leaves_the_global_random_state_alone(
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_learns_an_easy_scene(generator: torch.Generator) -> None:
+@pytest.mark.learning
+def test_learns_an_easy_scene(seed: int) -> None:
     data = synthetic(height=40, width=40, bands=12, seed=1)
     split = paper_split(data.truth, 1, positives=40, unlabeled=400)
     config = TrainConfig(epochs=20, batches=4, rate=2e-2, width=0.25, device="cpu")
+    generator = torch.Generator().manual_seed(seed)
     model = fit(data.scene, split.labels, config=config, generator=generator)
     scores = evaluate(model.score(data.scene), data.truth == 1, split.test)
     assert scores.f1 > 80  # all positive: 32
@@ -358,10 +360,12 @@ def test_a_cube_with_nan_is_refused(few_positives: Mask, generator: torch.Genera
         fit(cube, few_positives, generator=generator)
 
 
+@pytest.mark.learning
 def test_training_ends_when_the_share_of_the_class_has_settled(
-    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, generator: torch.Generator
+    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, seed: int
 ) -> None:
     config = replace(tiny, epochs=40, rate=3e-2, settle=0.2)
+    generator = torch.Generator().manual_seed(seed)
     model = fit(field_scene.scene, few_positives, config=config, generator=generator)
     share = model.training["history"]["share"]
     assert SETTLED_OVER < len(share) < 40

@@ -32,7 +32,7 @@ def versions() -> dict[str, str]:
 
 def _processor() -> str:
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:
         return platform.processor() or platform.machine()
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
@@ -51,7 +51,7 @@ def forget_peak() -> None:
 def peak_memory() -> int | None:
     """Bytes that this process has held at most; None where the system does not tell."""
     if sys.platform == "linux":
-        lines = Path("/proc/self/status").read_text().splitlines()
+        lines = Path("/proc/self/status").read_text("utf-8").splitlines()
         return next(int(x.split()[1]) * 1024 for x in lines if x.startswith("VmHWM"))
     try:
         import resource

@@ -43,7 +43,7 @@ def _measure(cell: Cell, images: Images, checkpoint: Path, kept: Path) -> dict[s
             "items": len(split.train.unlabeled),
             **training,
         }
-    accuracy: list[float] = json.loads(kept.read_text()) if kept.exists() else []
+    accuracy: list[float] = json.loads(kept.read_text("utf-8")) if kept.exists() else []
 
     def on_epoch(progress: Progress[ItemModel]) -> None:
         probability = progress.snapshot().score(images.test)

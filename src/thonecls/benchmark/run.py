@@ -222,7 +222,7 @@ def _train(
 ) -> tuple[NDArray[np.float32], dict[str, Any]]:
     """The score map of a network, and how its training went, F1 by epoch included."""
     checkpoint, kept = _kept(folder, cell)
-    f1: list[float] = json.loads(kept.read_text()) if kept.exists() else []
+    f1: list[float] = json.loads(kept.read_text("utf-8")) if kept.exists() else []
     of_class = data.truth == cell.target
 
     def on_epoch(progress: Progress[Model]) -> None:

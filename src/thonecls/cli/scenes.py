@@ -353,7 +353,7 @@ def report(
     scores = write_report(
         run, _truth(truth, truth_target, truth_where, truth_negative, truth_layer)
     )
-    written = jsonlib.loads((run / "report.json").read_text())
+    written = jsonlib.loads((run / "report.json").read_text("utf-8"))
     if json:
         print(jsonlib.dumps(written))
         return 0

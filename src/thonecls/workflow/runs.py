@@ -64,7 +64,7 @@ def read_run(out: Path, default: dict[str, Any]) -> dict[str, Any]:
     if not (out / RUN).exists():
         return default
     try:
-        found: dict[str, Any] = json.loads((out / RUN).read_text())
+        found: dict[str, Any] = json.loads((out / RUN).read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise FileError(f"cannot read {out / RUN} ({error}): {ANEW}") from error
     if not isinstance(found, dict):

@@ -214,7 +214,7 @@ FOUR = [replace(BASE, seed=seed) for seed in range(3)] + [
 
 def outcome(folder: Path) -> dict[str, Any]:
     """What may not depend on who ran the cells: ids and scores; each cell has one line."""
-    lines = [json.loads(line) for line in (folder / NAME).read_text().splitlines()]
+    lines = [json.loads(line) for line in (folder / NAME).read_text("utf-8").splitlines()]
     result = {cell_of(line["cell"]).id: (line["scores"], line["pu"]) for line in lines}
     assert len(result) == len(lines)
     return result
@@ -470,7 +470,7 @@ def test_plans_and_tables_need_no_data(tmp_path: Path, capsys: pytest.CaptureFix
     assert json.loads(shown.out)["cells"] == 50
     assert "honghu is not in nowhere" in " ".join(shown.err.split())
     assert run(*words, "--render-only") == 0
-    assert "97.81" in (tmp_path / "b" / "table-honghu.md").read_text()
+    assert "97.81" in (tmp_path / "b" / "table-honghu.md").read_text("utf-8")
 
 
 def test_the_figure_of_maps_names_what_it_leaves_out(
@@ -497,7 +497,7 @@ def test_tables_are_made_from_what_is_there(
     assert run(*words, *settings, "--out", alone, "--json", "--data-root", "nowhere") == 0
     summary = json.loads(capsys.readouterr().out)
     assert (summary["cells"], summary["done"]) == (3, 3)
-    table = (alone / "table-ip-pu.md").read_text()
+    table = (alone / "table-ip-pu.md").read_text("utf-8")
     assert "93.40(0.50)" in table
     assert "3 of 3 cells" in table
     assert {Path(path).suffix for path in summary["written"]} == {".md", ".tex", ".csv", ".html"}

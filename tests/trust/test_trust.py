@@ -10,15 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
-from test_evidence import world
+from simulated import Scores, world
 from thonecls.errors import LabelError
 from thonecls.metrics import find_degenerate
 from thonecls.priors import Prior
 from thonecls.trust import BOUND, TrustReport, assess, count_votes, percent, summarise
 
-Scores = NDArray[np.float64]
 fraction = st.floats(0, 1)
 
 

@@ -267,10 +267,11 @@ def test_where_no_feature_varies_the_prior_decides(prior: float, answer: bool) -
     assert (fitted.feature_importances_ == 0).all()
 
 
-def test_constant_features_are_passed_over() -> None:
-    x, labels, truth = blobs(40, 300, 60, shift=3.0)
+@pytest.mark.learning
+def test_constant_features_are_passed_over(seed: int) -> None:
+    x, labels, truth = blobs(40, 300, 60, seed, shift=3.0)
     x[:, 1:] = 7  # one feature of 60 is left, which 8 draws would often miss
-    fitted = forest().fit(x, labels)
+    fitted = forest(random_state=seed).fit(x, labels)
     assert fitted.feature_importances_.tolist() == [1.0] + [0.0] * 59
     assert (fitted.predict(x) == truth).mean() > 0.85
 
@@ -289,11 +290,12 @@ def test_unlabeled_samples_that_are_all_equal_are_told_from_the_positives() -> N
     assert np.array_equal(forest().fit(x, labels).predict(x), labels)
 
 
+@pytest.mark.learning
 @pytest.mark.parametrize("scale", [1e-38, 1e37])
-def test_values_may_be_as_tiny_or_huge_as_float32_holds(scale: float) -> None:
-    x, labels, truth = blobs(40, 300, 4, shift=3.0)
+def test_values_may_be_as_tiny_or_huge_as_float32_holds(scale: float, seed: int) -> None:
+    x, labels, truth = blobs(40, 300, 4, seed, shift=3.0)
     x *= np.float32(scale)
-    assert (forest().fit(x, labels).predict(x) == truth).mean() > 0.85
+    assert (forest(random_state=seed).fit(x, labels).predict(x) == truth).mean() > 0.85
 
 
 def test_values_beyond_float32_are_refused() -> None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.special import expit
 from scipy.stats import binomtest
 
+from simulated import Scores, world
 from thonecls.errors import ConfigError
 from thonecls.metrics import evaluate_pu
 from thonecls.trust import (
@@ -25,28 +25,8 @@ from thonecls.trust import (
     wilson,
 )
 
-Scores = NDArray[np.float64]
 fraction = st.floats(0, 1)
 shares = st.floats(0.001, 0.999)
-
-
-def world(
-    rng: np.random.Generator,
-    *,
-    prevalence: float = 0.1,
-    labels: int = 100,
-    pixels: int = 8000,
-    apart: float = 4.0,
-) -> tuple[Scores, Scores, NDArray[np.bool_]]:
-    """Probabilities of labels and of pixels, calibrated, and which of the pixels are the class."""
-    truth = rng.random(pixels) < prevalence
-    log_odds = np.log(prevalence / (1 - prevalence))
-
-    def score(of_class: NDArray[np.bool_]) -> Scores:
-        x = rng.normal(np.where(of_class, apart / 2, -apart / 2))
-        return np.asarray(expit(apart * x + log_odds))
-
-    return score(np.ones(labels, dtype=bool)), score(truth), truth
 
 
 # Closed forms

@@ -54,7 +54,7 @@ def labels(easy: Dataset) -> Labels:
 
 
 def score(
-    name: str, scene: Scene, labels: Labels, epochs: int = QUICK.epochs
+    name: str, scene: Scene, labels: Labels, seed: int = 0, *, epochs: int = QUICK.epochs
 ) -> np.ndarray[Any, Any]:
     if name in INSTALLED:
         pytest.importorskip(INSTALLED[name])
@@ -64,12 +64,15 @@ def score(
         options["prior"] = 0.35
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return method(scene, labels, **options)
+        return method(scene, labels, seed, **options)
 
 
+@pytest.mark.learning
 @pytest.mark.parametrize("name", METHODS)
-def test_every_method_learns_an_easy_scene(name: str, easy: Dataset, labels: Labels) -> None:
-    found = score(name, easy.scene, labels)
+def test_every_method_learns_an_easy_scene(
+    name: str, easy: Dataset, labels: Labels, seed: int
+) -> None:
+    found = score(name, easy.scene, labels, seed)
     assert found.shape == easy.scene.shape
     assert found.dtype == np.float32
     assert ((found >= 0) & (found <= 1)).all()
@@ -128,8 +131,8 @@ def test_every_card_is_filled_in() -> None:
 
 
 def test_the_docs_show_the_catalogue_as_it_is() -> None:
-    page = Path(__file__).parents[1] / "docs" / "methods.md"
-    assert as_markdown() in page.read_text(), "run benchmarks/render.py"
+    page = Path(__file__).parents[2] / "docs" / "methods.md"
+    assert as_markdown() in page.read_text("utf-8"), "run benchmarks/render.py"
 
 
 def test_settings_of_a_method_lie_on_top_of_a_preset() -> None:
@@ -199,8 +202,14 @@ def test_a_map_that_says_the_same_everywhere_is_noticed(easy: Dataset, labels: L
     assert "labelled pixels themselves" in str(find_degenerate(empty, labels.positive))
     good = (easy.truth == 1).astype(np.float32)
     assert find_degenerate(good, labels.positive) is None
+
+
+@pytest.mark.learning
+def test_a_method_warns_of_a_map_without_the_labels(
+    easy: Dataset, labels: Labels, seed: int
+) -> None:
     with pytest.warns(UserWarning, match="labelled pixels themselves are not mapped"):
-        METHODS["nnpu"](easy.scene, labels, prior=0.001, config=QUICK)
+        METHODS["nnpu"](easy.scene, labels, seed, prior=0.001, config=QUICK)
 
 
 def test_a_map_of_the_labels_alone_is_noticed(easy: Dataset, labels: Labels) -> None:
@@ -211,7 +220,7 @@ def test_a_map_of_the_labels_alone_is_noticed(easy: Dataset, labels: Labels) -> 
     assert find_degenerate(learnt, labels.positive, pixels=1000) is None
 
 
-def train(method: str, easy: Dataset, labels: Labels, **options: Any) -> Model:
+def train(method: str, easy: Dataset, labels: Labels, seed: int = 0, **options: Any) -> Model:
     """A few epochs; options: for `deep.train`, or settings."""
     passed = {
         name: options.pop(name)
@@ -219,7 +228,7 @@ def train(method: str, easy: Dataset, labels: Labels, **options: Any) -> Model:
         if name in options
     }
     config = deep.settings(method, QUICK, **{"epochs": 4, **options})
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(seed)
     return deep.train(method, easy.scene, labels, config=config, generator=generator, **passed)
 
 
@@ -312,13 +321,14 @@ def test_the_game_of_pan_is_that_of_two_networks_by_turns(easy: Dataset, labels:
         torch.testing.assert_close(ours, plain, rtol=1e-4, atol=1e-6, msg=name)
 
 
+@pytest.mark.learning
 @pytest.mark.parametrize(
     ("method", "rate", "floor"), [("pan", 5e-3, 80.0), ("pan-reference", 2e-3, 60.0)]
 )
 def test_pan_learns_an_easy_scene_at_a_lower_rate(
-    method: str, rate: float, floor: float, easy: Dataset, labels: Labels
+    method: str, rate: float, floor: float, easy: Dataset, labels: Labels, seed: int
 ) -> None:
-    found = train(method, easy, labels, epochs=32, rate=rate).score(easy.scene)
+    found = train(method, easy, labels, seed, epochs=32, rate=rate).score(easy.scene)
     assert evaluate(found, easy.truth == 1).f1 > floor
 
 
@@ -332,8 +342,11 @@ def test_pan_refuses_what_it_has_no_use_for(
         train("pan", easy, labels, **change)
 
 
-def test_a_warm_up_is_over_before_a_map_can_settle(easy: Dataset, labels: Labels) -> None:
-    model = train("oc", easy, labels, prior=0.35, epochs=40, settle=0.5, warmup=9)
+@pytest.mark.learning
+def test_a_warm_up_is_over_before_a_map_can_settle(
+    easy: Dataset, labels: Labels, seed: int
+) -> None:
+    model = train("oc", easy, labels, seed, prior=0.35, epochs=40, settle=0.5, warmup=9)
     assert 9 + 3 < len(model.training["history"]["loss"]) < 40
 
 

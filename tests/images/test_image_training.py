@@ -1,10 +1,8 @@
-"""Methods on images and tables: the shared loop learns them, resumes them, refuses nonsense."""
+"""Training on images and tables: the methods' formulas, resuming, and what is refused."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -14,92 +12,21 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from thonecls.checkpoint import State
-from thonecls.classifier import PUClassifier
 from thonecls.config import TrainConfig
 from thonecls.errors import ConfigError, LabelError, ModelError
-from thonecls.images import IMAGES, Images, training
+from thonecls.images import IMAGES, training
 from thonecls.images.items import ItemBatch, ItemGround, ItemModel, Rows
 from thonecls.images.networks import StagedNet, table_net
 from thonecls.images.recipes import P3MIX, PLAIN, DistPU, P3Mix, adam, entropy, vpu
 from thonecls.images.training import TRAININGS, fit_items, item_settings
 from thonecls.loop import Progress
 from thonecls.losses import dist_pu, variational
-from thonecls.methods.images import IMAGE_METHODS, as_markdown, image_settings, train_images
-from thonecls.metrics import evaluate
-from thonecls.splits import Labels
+from thonecls.methods.images import image_settings
 
 CPU = torch.device("cpu")
 PRIOR = 0.4
-
-
-@pytest.fixture(scope="module")
-def images() -> Images:
-    """Bright and dark images: of the ten classes four are bright."""
-    rng = np.random.default_rng(0)
-
-    def make(count: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        labels = rng.permutation(np.arange(count) % 10).astype(np.uint8)
-        level = np.where(np.isin(labels, (0, 2, 4, 6)), 150, 100)[:, None, None, None]
-        return rng.normal(level, 60, (count, 1, 12, 12)).clip(0, 255).astype(np.uint8), labels
-
-    train, train_labels = make(300)
-    test, test_labels = make(100)
-    names = {number: str(number) for number in range(10)}
-    return Images("fashion-mnist", train, train_labels, test, test_labels, None, names)
-
-
-@pytest.fixture(scope="module")
-def labels(images: Images) -> Labels:
-    positive = np.flatnonzero(np.isin(images.train_labels, (0, 2, 4, 6)))
-    return Labels(positive[:40], np.arange(300))
-
-
-def accuracy(images: Images, scores: NDArray[np.float32]) -> float:
-    return float(((scores > 0.5) == np.isin(images.test_labels, (0, 2, 4, 6))).mean())
-
-
-@pytest.mark.parametrize("name", sorted(IMAGE_METHODS))
-def test_every_method_learns_easy_images(images: Images, labels: Labels, name: str) -> None:
-    options: dict[str, Any] = {"epochs": 4, "batches": 5, "rate": 1e-3}
-    if name == "puet":
-        options = {"n_estimators": 20}
-    if name in ("dist-pu", "p3mix-c", "p3mix-e"):
-        options |= {"epochs": 11, "batches": 3}  # P3MIX chooses partners from the tenth on
-    scores = IMAGE_METHODS[name](images, labels, 0, prior=PRIOR, **options)
-    assert scores.shape == (100,)
-    assert scores.dtype == np.float32
-    assert ((scores >= 0) & (scores <= 1)).all()
-    assert np.isfinite(scores).all()
-    of_class = np.isin(images.test_labels, (0, 2, 4, 6))
-    assert evaluate(scores, of_class).auc > 95
-    if name not in ("bce", "variational"):  # they rank, but their probabilities are too low
-        assert accuracy(images, scores) > 0.9
-
-
-def test_the_docs_list_the_catalogue() -> None:
-    page = Path(__file__).parents[1] / "docs" / "images.md"
-    assert as_markdown() in page.read_text(), "run benchmarks/render.py"
-
-
-@pytest.mark.parametrize("name", sorted(n for n, m in IMAGE_METHODS.items() if m.needs_prior))
-def test_methods_that_need_a_prior_say_so(images: Images, labels: Labels, name: str) -> None:
-    with pytest.raises(ConfigError, match="needs the class prior"):
-        IMAGE_METHODS[name](images, labels)
-
-
-def test_the_prior_may_stand_in_the_settings(images: Images, labels: Labels) -> None:
-    config = image_settings("nnpu", images.name, epochs=1, batches=1)
-    given = IMAGE_METHODS["nnpu"](images, labels, prior=PRIOR, config=config)
-    held = IMAGE_METHODS["nnpu"](images, labels, config=replace(config, prior=PRIOR))
-    assert np.array_equal(given, held)
-
-
-def test_an_unknown_method_is_refused_by_name(images: Images, labels: Labels) -> None:
-    with pytest.raises(ConfigError, match="no method 'hinge'"):
-        train_images("hinge", images, labels)
 
 
 def small_net(outputs: int = 1) -> StagedNet:
@@ -476,109 +403,7 @@ def test_items_that_teach_nothing_are_refused(table: Table) -> None:
         train(table, "nnpu", config=item_settings("nnpu"))
 
 
-@pytest.mark.parametrize("labelling", [(1, 0), (1, -1), (True, False), ("yes", "no")])
-def test_the_classifier_learns_from_any_two_labels(labelling: tuple[Any, Any]) -> None:
-    rng = np.random.default_rng(0)
-    truth = np.arange(300) < 120
-    x = rng.normal(np.where(truth, 300.0, 100.0)[:, None], 60, (300, 3))
-    y = np.where(np.arange(300) < 40, *labelling)
-    classifier = PUClassifier(epochs=2, random_state=0).fit(x, y)
-    predicted = classifier.predict(x)
-    assert set(predicted) == set(labelling)
-    assert ((predicted == labelling[0]) == truth).mean() > 0.9
-    assert classifier.predict_proba(x).shape == (300, 2)
-    np.testing.assert_allclose(classifier.predict_proba(x).sum(1), 1)
-
-
-def test_the_classifier_takes_images(images: Images) -> None:
-    y = np.zeros(len(images.train), dtype=int)
-    y[np.flatnonzero(np.isin(images.train_labels, (0, 2, 4, 6)))[:40]] = 1
-    classifier = PUClassifier(network="cifar", epochs=4, batches=8, random_state=0)
-    classifier.fit(images.train, y)
-    assert accuracy(images, classifier.predict_proba(images.test)[:, 1].astype(np.float32)) > 0.9
-
-
-def test_the_classifier_refuses_other_samples_than_it_learnt(images: Images) -> None:
-    y = np.arange(len(images.train)) < 40
-    classifier = PUClassifier(network="cifar", epochs=1, batches=1).fit(images.train, y)
-    with pytest.raises(ValueError, match="images of bytes were learnt"):
-        classifier.predict(images.test.astype(np.float32))
-    with pytest.raises(ValueError, match="were learnt"):
-        classifier.predict(images.test[:, :, :10])
-
-
-def test_a_table_of_bytes_is_standardised_too() -> None:
-    rng = np.random.default_rng(0)
-    truth = np.arange(300) < 120
-    x = rng.poisson(np.where(truth, 9, 2)[:, None], (300, 4)).astype(np.uint8)
-    y = np.arange(300) < 40
-    of_bytes, of_floats = (
-        PUClassifier(epochs=2, random_state=0).fit(values, y).predict_proba(values)
-        for values in (x, x.astype(np.float32))
-    )
-    np.testing.assert_array_equal(of_bytes, of_floats)
-    assert ((of_bytes[:, 1] > 0.5) == truth).mean() > 0.85
-
-
 def test_tce_keeps_its_order_and_oc_its_first_epochs() -> None:
     assert item_settings("tce").order == 6
     assert item_settings("oc").warmup == 20
     assert item_settings("oc").warmup_loss == "oc-warmup"
-
-
-def test_the_classifier_takes_ones_own_network() -> None:
-    x = np.random.default_rng(0).normal(size=(50, 3))
-    own = PUClassifier(network=partial(table_net, outputs=2), epochs=1)
-    net = own.fit(x, np.arange(50) < 9).model_.net
-    assert list(net.parameters())[-1].shape == (2,)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"network": "resnet"}, "'network' must be one of cifar, stl, table"),
-        ({"network": lambda shape: torch.nn.Linear(shape[0], 1)}, "must make a .*StagedNet"),
-        ({"loss": "hinge"}, "there is no method 'hinge'"),
-        ({"batch_size": 0}, "'batch_size' must be a whole number"),
-        ({"epochs": 0}, "'epochs' must be a whole number"),
-        ({"batch_size": 2.5}, "'batch_size' must be a whole number"),
-        ({"order": 2.0}, "'order' must be a whole number"),
-        ({"rate": "a"}, "'rate' must be a number above 0"),
-        ({"prior": "x"}, "'prior' must be the share"),
-        ({"network": ["a"]}, "'network' must be one of"),
-        ({"loss": "nnpu"}, "needs the class prior"),
-    ],
-)
-def test_settings_of_the_classifier_out_of_range(change: dict[str, Any], message: str) -> None:
-    x = np.random.default_rng(0).normal(size=(50, 3))
-    with pytest.raises(ConfigError, match=message):
-        PUClassifier(**change).fit(x, np.arange(50) < 9)
-
-
-def test_large_numbers_that_differ_little_are_told_apart() -> None:
-    rng = np.random.default_rng(0)
-    x = np.concatenate([rng.normal(2, 1, (200, 2)), rng.normal(-2, 1, (200, 2))])
-    y = np.arange(400) < 60
-    found = [
-        PUClassifier(epochs=3, random_state=0).fit(x + far, y).predict(x + far) for far in (0, 2e9)
-    ]
-    assert (found[0] == found[1]).mean() > 0.99
-    assert found[1][:200].mean() > 0.9
-    with pytest.raises(ValueError, match="so large"):
-        PUClassifier(epochs=1).fit(x * 1e300, y)
-
-
-def test_a_warm_up_takes_its_share_of_the_epochs() -> None:
-    x = np.random.default_rng(0).normal(size=(60, 2))
-    found = [
-        PUClassifier(loss, prior=0.3, epochs=5, batches=3, random_state=0).fit(x, np.arange(60) < 9)
-        for loss in ("oc", "oc-warmup")
-    ]
-    assert not torch.equal(*(weights(one.model_) for one in found))
-
-
-@parametrize_with_checks([PUClassifier(epochs=10, batches=20)])  # type: ignore[untyped-decorator]
-def test_the_classifier_is_a_scikit_learn_estimator(
-    estimator: PUClassifier, check: Callable[[Any], None]
-) -> None:
-    check(estimator)

@@ -386,7 +386,7 @@ def test_nodata_in_any_band_makes_a_pixel_invalid(tmp_path: Path) -> None:
 
 def test_each_band_may_have_its_own_nodata(tmp_path: Path) -> None:
     path = write_form(tmp_path, "vrt")
-    text, (first, second) = path.read_text(), CUBE[:2, 0, 0]
+    text, (first, second) = path.read_text("utf-8"), CUBE[:2, 0, 0]
     for number, value in ((1, first), (2, second)):
         band = f'band="{number}"'
         head, tail = text.split(band, 1)

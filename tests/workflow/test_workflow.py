@@ -63,4 +63,4 @@ def test_sigkill_at_random_moments_changes_nothing(
     assert one.training["history"] == other.training["history"]
     for name in ("probability.npy", "map.npy"):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "run" / name).read_bytes()
-    assert json.loads((tmp_path / "run/run.json").read_text())["finished"]
+    assert json.loads((tmp_path / "run/run.json").read_text("utf-8"))["finished"]

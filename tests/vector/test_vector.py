@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sqlite3
 import struct
 import subprocess
@@ -36,6 +35,7 @@ from shapely import (
     Polygon,
 )
 
+from commands import program
 from thonecls.errors import ConfigError, FileError, LabelError
 from thonecls.scene import BoolArray, Grid
 from thonecls.vector import (
@@ -455,14 +455,13 @@ def test_shapes_mark_the_pixels_that_gdal_marks(
     assert burnt.inside == len(shapes)
 
 
-@pytest.mark.skipif(shutil.which("gdal_rasterize") is None, reason="needs GDAL's own programs")
 @pytest.mark.parametrize("name", ["north-up", "rotated"])
 def test_the_gdal_rasterize_program_agrees(tmp_path: Path, name: str) -> None:
     grid = grid_of(name)
     path = save(tmp_path / "labels.gpkg", [in_grid(grid, s) for s in SHAPES.values()])
     out = tmp_path / "burnt.tif"
     write_raster(out, np.zeros(grid.shape, dtype=np.uint8), grid)
-    subprocess.run(["gdal_rasterize", "-burn", "1", str(path), str(out)], check=True)
+    subprocess.run([program("gdal_rasterize"), "-burn", "1", path, out], check=True)
     with rasterio.open(out) as raster:
         np.testing.assert_array_equal(burn_positives(path, grid).mask, raster.read(1) == 1)
 
