@@ -23,7 +23,7 @@ from measure import extra_memory, flops, interleaved, matmul_peak, memory_of, pu
 from thonecls.checkpoint import EVERY, Keeper, State
 from thonecls.config import PAPER
 from thonecls.ground import logits_at
-from thonecls.loop import objective, sgd
+from thonecls.loop import new_optimizer, objective
 from thonecls.net import FreeOCNet
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -63,7 +63,7 @@ def checkpoint_cost() -> dict[str, float]:
     """Seconds to keep the state of a training on Indian Pines, and their share of the run."""
     bands = SIZES["Indian Pines"][0]
     student, teacher = FreeOCNet(bands), FreeOCNet(bands)
-    optimizer = sgd(student, PAPER)
+    optimizer = new_optimizer(student, PAPER)
     sum(p.sum() for p in student.parameters()).backward()  # type: ignore[union-attr]
     optimizer.step()  # so that there is momentum to keep
     state = State(student, teacher, optimizer, torch.Generator().get_state(), [0.0])

@@ -328,13 +328,22 @@ def test_labels_that_teach_nothing_are_refused(
     ):
         with pytest.raises(LabelError, match=rule):
             fit(field_scene.scene, labels, config=tiny, generator=generator)
-    windowed = replace(tiny, budget=200)
+    collage = replace(tiny, block=8)
     for labels, rule in (
         (np.zeros(shape, dtype=bool), "no positive pixel is labelled"),
+        (np.ones((4, 5), dtype=bool), "labels have shape"),
         (Labels(np.array([10**6]), np.arange(9)), "the scene has 378"),
     ):
         with pytest.raises(LabelError, match=rule):
-            fit(field_scene.scene, labels, config=windowed, generator=generator)
+            fit(field_scene.scene, labels, config=collage, generator=generator)
+
+
+def test_a_scene_above_the_budget_is_not_seen_whole(
+    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, generator: torch.Generator
+) -> None:
+    config = replace(tiny, budget=377)
+    with pytest.raises(SceneError, match="378 pixels is too large to be seen whole"):
+        fit(field_scene.scene, few_positives, config=config, generator=generator)
 
 
 def test_a_device_that_does_not_exist_is_refused(
@@ -401,6 +410,7 @@ def test_a_loss_added_to_the_catalogue_is_the_one_that_trains(
         return unlabeled.square().mean() - positive.mean()
 
     monkeypatch.setitem(LOSSES, "mine", mine)
+    monkeypatch.setattr("thonecls.config.LOSSES", ("mine", "bce"))
     config = replace(tiny, loss="mine", epochs=1, beta=0.25)
     fit(field_scene.scene, few_positives, config=config, generator=generator)
     assert seen == [0.25] * tiny.batches

@@ -111,7 +111,7 @@ class Progress(Generic[M_co]):
     snapshot: Callable[[], M_co]
 
 
-def optimizer(net: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
+def new_optimizer(net: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
     """The optimiser of one network: SGD as in the paper's scenes, or AdamW."""
     if config.optimizer == "adam":
         return torch.optim.AdamW(net.parameters(), lr=config.rate, weight_decay=config.weight_decay)
@@ -152,7 +152,7 @@ class Recipe(Generic[B]):
 
     name: str = ""
     terms: Callable[[State, Any, B, TrainConfig], Terms] = pu_terms
-    optimizer: Callable[[nn.Module, TrainConfig], torch.optim.Optimizer] = optimizer
+    optimizer: Callable[[nn.Module, TrainConfig], torch.optim.Optimizer] = new_optimizer
     rate: Callable[[TrainConfig, int], float] = scheduled_rate
     begin: Callable[[State, Any, TrainConfig], None] | None = None
     judge: Callable[[nn.Module, Any], float] | None = None

@@ -64,11 +64,12 @@ def fit(
 
     scene: a scene, a source, or a (C, H, W) array; labels: `Labels`, or positives as an (H, W)
     mask or (n, 2) row/column pairs. Every step sees a collage of the scene's blocks, or, where
-    `config.block` is 0, the whole scene. With `config.folds` so many networks are trained, and the
-    model is all of them. The same generator state gives the same bits on the same machine.
-    `on_epoch` and `on_step` report progress; when `on_step` returns True, training ends there with
-    a usable model. With a `checkpoint` path the state is kept there every so many seconds and at
-    the end; with `resume`, training goes on from it if it exists, to the same bits.
+    `config.block` is 0, the whole scene. With `config.held_out` some labels tell the best epoch;
+    with `config.folds` so many networks are trained, and the model is all of them. The same
+    generator state gives the same bits on the same machine. `on_epoch` and `on_step` report
+    progress; when `on_step` returns True, training ends there with a usable model. With a
+    `checkpoint` path the state is kept there every so many seconds and at the end; with `resume`,
+    training goes on from it if it exists, to the same bits.
     """
     return fit_on(
         prepare(scene, labels, config, generator),
@@ -94,16 +95,17 @@ def fit_on(
     resume: bool = False,
 ) -> Model:
     """As `fit`, on a ground that is prepared."""
+    count = config.folds or (round(1 / config.held_out) if config.held_out else 0)
     train: Callable[..., Model] = partial(
         run, config=config, checkpoint_every=checkpoint_every, resume=resume
     )
-    if len(ground.positives) < 2 * max(1, config.folds) or not config.folds:
+    if not count or len(ground.positives) < 2 * count:
         return train(
             ground, generator=generator, on_epoch=on_epoch, on_step=on_step, checkpoint=checkpoint
         )
     rng = np.random.default_rng(int(torch.randint(2**62, (), generator=generator)))
-    fold = fold_labels(ground.positives, ground.shape, config.folds, rng)
-    seeds = torch.randint(2**62, (config.folds,), generator=generator).tolist()
+    fold = fold_labels(ground.positives, ground.shape, count, rng)
+    seeds = torch.randint(2**62, (max(1, config.folds),), generator=generator).tolist()
     models: list[Model] = []
     for number, seed in enumerate(seeds):
         kept, held = (
@@ -113,7 +115,7 @@ def fit_on(
             train(
                 kept,
                 generator=torch.Generator().manual_seed(seed),
-                recipe=Recipe(name="folds", judge=partial(loss_on, held)),
+                recipe=Recipe(name="held out", judge=partial(loss_on, held)),
                 on_epoch=_later(on_epoch, number, config),
                 on_step=_later(on_step, number, config),
                 checkpoint=None if checkpoint is None else fold_checkpoint(checkpoint, number),
@@ -121,6 +123,10 @@ def fit_on(
         )
         if not models[-1].training["finished"]:
             break
+    if not config.folds:
+        return replace(
+            models[0], training={**models[0].training, "held_out": int((fold == 0).sum())}
+        )
     return _join(ground, models, fold)
 
 
@@ -145,7 +151,7 @@ def _later(
         replace(
             progress,
             epoch=number * config.epochs + progress.epoch,
-            epochs=config.folds * config.epochs,
+            epochs=max(1, config.folds) * config.epochs,
         )
     )
 

@@ -15,7 +15,7 @@ import torch
 from thonecls.config import PAPER, TrainConfig
 from thonecls.datasets import Dataset, synthetic
 from thonecls.errors import ConfigError, LabelError
-from thonecls.loop import Recipe, run, sgd
+from thonecls.loop import Recipe, new_optimizer, run
 from thonecls.losses import pan_coupling, pan_value
 from thonecls.methods import METHODS, deep, resolve_prior
 from thonecls.methods.catalogue import as_markdown
@@ -304,7 +304,7 @@ def test_the_game_of_pan_is_that_of_two_networks_by_turns(easy: Dataset, labels:
     )
     generator = torch.Generator().manual_seed(1)
     c, d, _, _ = (ground.new_net(generator) for _ in range(4))
-    optimizers = [sgd(net, config) for net in (c, d)]
+    optimizers = [new_optimizer(net, config) for net in (c, d)]
     for epoch in range(config.epochs):
         for batch in ground.batches(config.batches, generator):
             c_logits, d_logits = ground.logits(c, batch), ground.logits(d, batch)
