@@ -85,13 +85,15 @@ class Pool:
         random_blocks: int,
         block: int,
         rng: np.random.Generator,
+        *,
         margin: int = 0,
+        gain: float = 0.0,
     ) -> Collage:
         """A canvas of blocks around these positives and of random blocks, in random order.
 
         positives: indices into `labels`. Random blocks are added until the canvas is full. margin:
         how far from the edge of their block positives lie, where the scene allows it, and
-        unlabeled pixels.
+        unlabeled pixels; gain: the spread of a random factor on each block, about 1.
         """
         count = len(positives) + random_blocks
         columns = math.ceil(math.sqrt(count))
@@ -101,6 +103,7 @@ class Pool:
         )
         cube = np.empty((self.statistics.channels, rows * block, columns * block), np.float32)
         fair = np.zeros(cube.shape[1:], dtype=bool)
+        factors = 1 + gain * rng.standard_normal(rows * columns, dtype=np.float32)
         positive = np.empty(len(positives), dtype=np.int64)
         for cell, i in enumerate(rng.permutation(len(places)).tolist()):
             part, row, column = places[i].tolist()
@@ -113,7 +116,8 @@ class Pool:
             turn = int(rng.integers(8))
             down, across = (block * number for number in divmod(cell, columns))
             here = slice(down, down + block), slice(across, across + block)
-            cube[:, *here] = _turn(_fill(features[:, *window], block), turn)
+            piece = _turn(_fill(features[:, *window], block), turn)
+            np.multiply(piece, factors[cell], out=cube[:, *here])
             if i < len(positives):
                 mark = np.zeros((block, block), dtype=bool)
                 mark[row - top, column - left] = True

@@ -54,11 +54,6 @@ class TrainConfig:
         "Networks, each trained without a part of the labels, which tells when to stop and where "
         "to cut; the map is their mean. 0: one network, the last epoch, a cut at 0.5.",
     )
-    held_out: float = _setting(
-        0.0,
-        "Share of the labels that one network does without, and that tell which epoch is best; "
-        "0: the last epoch is taken.",
-    )
     patience: int = _setting(
         0, "Epochs without a better loss on labels left out before a network is done; 0: all."
     )
@@ -67,6 +62,9 @@ class TrainConfig:
     )
     label_blocks: int = _setting(10, "Blocks around positives in a collage.")
     random_blocks: int = _setting(30, "Blocks from anywhere in a collage; all their pixels count.")
+    gain: float = _setting(
+        0.0, "Spread of a random factor on each block of a collage: light and shade."
+    )
     components: int = _setting(
         0, "Principal components that a collage has in place of more bands; 0: the bands."
     )
@@ -87,7 +85,7 @@ class TrainConfig:
             _require(self, name, "0 or more", 0 <= getattr(self, name) < float("inf"))
         for name in ("rate", "clip", "width"):
             _require(self, name, "above 0", 0 < getattr(self, name) < float("inf"))
-        for name in ("alpha", "momentum", "settle", "held_out"):
+        for name in ("alpha", "momentum", "settle", "gain"):
             _require(self, name, "from 0 to below 1", 0 <= getattr(self, name) < 1)
         _require(self, "rate_decay", "above 0 and at most 1", 0 < self.rate_decay <= 1)
         for name, known in (
@@ -114,12 +112,11 @@ FAST = replace(
     PAPER,
     epochs=30,
     order=20,
-    held_out=0.15,
-    patience=12,
     optimizer="adam",
     rate=1e-3,
     schedule="cosine",
     block=16,
+    gain=0.2,
     components=40,
     width=0.5,
 )

@@ -111,7 +111,7 @@ class SceneGround:
             for p, u in pseudo_batches(positive, unlabeled, count, generator)
         ]
 
-    def all_labels(self, wide: bool = False) -> list[Pixels]:
+    def all_labels(self) -> list[Pixels]:
         """All pixels to learn from, as one batch."""
         positive, unlabeled = map(torch.from_numpy, _parts(self.labels))
         return [(positive.to(self.device), unlabeled.to(self.device))]
@@ -144,12 +144,12 @@ class SceneGround:
 class CollageBatch:
     """A collage to be cut: the seed of its random numbers, and positives by their number.
 
-    wide: blocks twice as large, of which only the middle is judged: almost as in the scene.
+    judge: as nearly as in the scene: blocks twice as large, of which only the middle counts.
     """
 
     seed: int
     positives: Indices
-    wide: bool = False
+    judge: bool = False
 
 
 @dataclass(eq=False)
@@ -162,6 +162,7 @@ class CollageGround:
     block: int
     label_blocks: int
     random_blocks: int
+    gain: float
     device: torch.device
     width: float = 1.0
     _held: tuple[CollageBatch, tuple[Tensor, Tensor, Pixels]] | None = field(
@@ -176,6 +177,7 @@ class CollageGround:
         block: int,
         label_blocks: int,
         random_blocks: int,
+        gain: float,
         components: int,
         device: torch.device,
         width: float,
@@ -190,7 +192,7 @@ class CollageGround:
         check_positives(positive, source.shape)
         rng = _numpy_generator(generator)
         pool = build_pool(source, positive, block=block, components=components, rng=rng)
-        sizes = source.shape, source.bands, block, label_blocks, random_blocks
+        sizes = source.shape, source.bands, block, label_blocks, random_blocks, gain
         return CollageGround(pool, *sizes, device, width)
 
     @property
@@ -225,11 +227,13 @@ class CollageGround:
         shares = torch.cat(orders)[: count * self.label_blocks].view(count, -1).numpy()
         return [CollageBatch(*pair) for pair in zip(seeds, shares, strict=True)]
 
-    def all_labels(self, wide: bool = False) -> list[CollageBatch]:
+    def all_labels(self) -> list[CollageBatch]:
         """Every positive `ROUNDS` times, in collages that are the same each time."""
         order, most = np.arange(len(self.pool.labels)), 4 * self.label_blocks
         starts = [(i, r) for r in range(ROUNDS) for i in range(0, len(order), most)]
-        return [CollageBatch(len(order) * r + i, order[i : i + most], wide) for i, r in starts]
+        return [
+            CollageBatch(len(order) * r + i, order[i : i + most], judge=True) for i, r in starts
+        ]
 
     @property
     def positives(self) -> Indices:
@@ -255,9 +259,15 @@ class CollageGround:
         return logits_at(net, *self._held[1])
 
     def _cut(self, batch: CollageBatch) -> tuple[Tensor, Tensor, Pixels]:
-        rng = np.random.default_rng(batch.seed)
-        size = (2 * self.block, rng, self.block // 2) if batch.wide else (self.block, rng)
-        cut = self.pool.cut(batch.positives, self.random_blocks, *size)
+        size, margin = (2 * self.block, self.block // 2) if batch.judge else (self.block, 0)
+        cut = self.pool.cut(
+            batch.positives,
+            self.random_blocks,
+            size,
+            np.random.default_rng(batch.seed),
+            margin=margin,
+            gain=0.0 if batch.judge else self.gain,
+        )
         cube, fair = (torch.from_numpy(part).to(self.device) for part in (cut.cube, cut.fair))
         positive, unlabeled = (
             torch.from_numpy(part).to(self.device) for part in (cut.positive, cut.unlabeled)

@@ -41,8 +41,8 @@ class LabelGround(Ground[Any, Model], Protocol):
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the scene."""
 
-    def all_labels(self, wide: bool = False) -> list[Any]:
-        """Batches that hold every positive, the same each time; wide: with more around them."""
+    def all_labels(self) -> list[Any]:
+        """Batches to judge by that hold every positive, the same each time."""
 
     def only(self, positives: NDArray[np.int64]) -> Self:
         """The ground with some of its positives, by their number."""
@@ -64,9 +64,8 @@ def fit(
 
     scene: a scene, a source, or a (C, H, W) array; labels: `Labels`, or positives as an (H, W)
     mask or (n, 2) row/column pairs. Every step sees a collage of the scene's blocks, or, where
-    `config.block` is 0, the whole scene. With `config.held_out` some labels tell the best epoch;
-    with `config.folds` so many networks are trained, and the model is all of them. The same
-    generator state gives the same bits on the same machine. `on_epoch` and `on_step` report
+    `config.block` is 0, the whole scene. With `config.folds` so many networks are trained, each
+    without a part of the labels, and the model is all of them. The same generator state gives the same bits on the same machine. `on_epoch` and `on_step` report
     progress; when `on_step` returns True, training ends there with a usable model. With a
     `checkpoint` path the state is kept there every so many seconds and at the end; with `resume`,
     training goes on from it if it exists, to the same bits.
@@ -95,17 +94,16 @@ def fit_on(
     resume: bool = False,
 ) -> Model:
     """As `fit`, on a ground that is prepared."""
-    count = config.folds or (round(1 / config.held_out) if config.held_out else 0)
     train: Callable[..., Model] = partial(
         run, config=config, checkpoint_every=checkpoint_every, resume=resume
     )
-    if not count or len(ground.positives) < 2 * count:
+    if not config.folds or len(ground.positives) < 2 * config.folds:
         return train(
             ground, generator=generator, on_epoch=on_epoch, on_step=on_step, checkpoint=checkpoint
         )
     rng = np.random.default_rng(int(torch.randint(2**62, (), generator=generator)))
-    fold = fold_labels(ground.positives, ground.shape, count, rng)
-    seeds = torch.randint(2**62, (max(1, config.folds),), generator=generator).tolist()
+    fold = fold_labels(ground.positives, ground.shape, config.folds, rng)
+    seeds = torch.randint(2**62, (config.folds,), generator=generator).tolist()
     models: list[Model] = []
     for number, seed in enumerate(seeds):
         kept, held = (
@@ -123,10 +121,6 @@ def fit_on(
         )
         if not models[-1].training["finished"]:
             break
-    if not config.folds:
-        return replace(
-            models[0], training={**models[0].training, "held_out": int((fold == 0).sum())}
-        )
     return _join(ground, models, fold)
 
 
@@ -151,7 +145,7 @@ def _later(
         replace(
             progress,
             epoch=number * config.epochs + progress.epoch,
-            epochs=max(1, config.folds) * config.epochs,
+            epochs=config.folds * config.epochs,
         )
     )
 
@@ -162,9 +156,9 @@ def loss_on(held: LabelGround, net: nn.Module, ground: LabelGround) -> float:
     return variational(*_logits(held, net)).item()
 
 
-def _logits(ground: LabelGround, net: nn.Module, wide: bool = False) -> tuple[Tensor, Tensor]:
+def _logits(ground: LabelGround, net: nn.Module) -> tuple[Tensor, Tensor]:
     """Of all positives of a ground, and of the unlabeled pixels beside them."""
-    logits = [ground.logits(net, batch) for batch in ground.all_labels(wide)]
+    logits = [ground.logits(net, batch) for batch in ground.all_labels()]
     positive, unlabeled = (torch.cat(parts).double() for parts in zip(*logits, strict=True))
     return positive, unlabeled
 
@@ -178,16 +172,13 @@ def _join(ground: LabelGround, models: list[Model], fold: NDArray[np.int64]) -> 
     """
     nets = [model.net for model in models]
     parts = [
-        _logits(ground.only(np.flatnonzero(fold == number)), net, wide=True)
-        for number, net in enumerate(nets)
+        _logits(ground.only(np.flatnonzero(fold == number)), net) for number, net in enumerate(nets)
     ]
     positive, unlabeled = (
         torch.sigmoid(torch.cat(part)).numpy() for part in zip(*parts, strict=True)
     )
     prevalence = min(1.0, bbe(positive, unlabeled))
-    together = torch.stack(
-        [torch.sigmoid(_logits(ground, net, wide=True)[1]) for net in nets]
-    ).mean(0)
+    together = torch.stack([torch.sigmoid(_logits(ground, net)[1]) for net in nets]).mean(0)
     threshold = float(np.quantile(together.numpy(), 1 - prevalence))
     threshold = min(max(threshold, FURTHEST), 1 - FURTHEST)
     facts = [model.training for model in models]
@@ -230,6 +221,7 @@ def prepare(
             block=config.block,
             label_blocks=config.label_blocks,
             random_blocks=config.random_blocks,
+            gain=config.gain,
             components=config.components,
             device=device,
             width=config.width,
