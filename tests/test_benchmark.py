@@ -14,7 +14,7 @@ import time
 from concurrent.futures import CancelledError, Future
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -26,12 +26,13 @@ from thonecls.benchmark.comparison import build_table
 from thonecls.benchmark.estimate import estimate
 from thonecls.benchmark.paper import in_ablation, in_tables
 from thonecls.benchmark.places import ALL, is_images
-from thonecls.benchmark.plan import cell_of, changed, config_of, methods_for
+from thonecls.benchmark.plan import Protocol, cell_of, changed, config_of, methods_for
 from thonecls.benchmark.results import NAME, Record, Results, append_record, claimed
 from thonecls.benchmark.run import _result, load_map, run_cell, split_of
 from thonecls.datasets import DATASETS, synthetic
 from thonecls.errors import ConfigError, TrainingError
 from thonecls.images import IMAGES
+from thonecls.splits import PROTOCOLS
 
 TINY = {"width": 0.125, "epochs": 2, "batches": 2, "unlabeled": 300}
 BASE = changed(Cell("indian-pines", 2, preset="fast"), TINY)
@@ -58,12 +59,16 @@ def test_ids_tell_cells_apart_and_stay_what_they_are() -> None:
     assert Cell("indian-pines", 2).id == "f128893ef890268f"
 
 
+def test_a_plan_knows_every_protocol() -> None:
+    assert get_args(Protocol) == tuple(PROTOCOLS)
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
         ({"method": "nonsense"}, "thonecls methods"),
         ({"method": "nnpu"}, "needs the class prior"),
-        ({"protocol": "random"}, "one of paper, resampled, spatial"),
+        ({"protocol": "random"}, "one of paper, resampled, spatial, half, plot"),
         ({"method": "nnpu", "prior": "guess"}, "a number or one of"),
         ({"depth": 3}, "no setting 'depth'"),
     ],

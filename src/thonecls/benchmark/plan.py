@@ -17,7 +17,7 @@ from thonecls.methods.images import IMAGE_METHODS, ImageMethod, image_settings
 from thonecls.splits import PROTOCOLS
 
 Preset = Literal["paper", "fast"]
-Protocol = Literal["paper", "resampled", "spatial"]
+Protocol = Literal["paper", "resampled", "spatial", "half", "plot"]
 PriorName = Literal["paper", "true", "km1", "km2", "bbe"]
 
 

@@ -26,6 +26,7 @@ from thonecls.benchmark.places import (
     score_of,
     where_from,
 )
+from thonecls.benchmark.plan import Protocol
 from thonecls.benchmark.rendering import write_study
 from thonecls.benchmark.results import Results
 from thonecls.benchmark.run import threads_for
@@ -59,10 +60,12 @@ def benchmark(
         Literal["paper", "fast"], Parameter(help="The paper's schedule, or the fast one.")
     ] = "paper",
     protocol: Annotated[
-        Literal["paper", "resampled", "spatial"],
+        Protocol,
         Parameter(
             help="paper: fixed labels, seeds differ by initialisation. resampled: each seed draws "
-            "its labels. spatial: so, and tests lie a block away from every label."
+            "its labels. spatial: so, and tests lie a block away from every label. half: labels "
+            "from one side of the class, tests on the other. plot: labels from one compact patch, "
+            "tests a block away."
         ),
     ] = "paper",
     positives: Annotated[
