@@ -46,7 +46,7 @@ from thonecls.errors import ConfigError
 
 @app.command
 def benchmark(
-    *studies: Annotated[str, Parameter(help="Which of the paper's tables and figures to make.")],
+    *studies: Annotated[str, Parameter(help="The paper's tables and figures, or ours, to make.")],
     dataset: Annotated[
         str | None, Parameter(help="Another dataset than the study's own; with --target.")
     ] = None,
