@@ -22,11 +22,10 @@ from render import HALF
 from thonecls.benchmark import STUDIES, Cell, Results, Study, cells_of, read_results, run_cells
 from thonecls.benchmark.figures import draw_study_curves
 from thonecls.benchmark.places import is_present, score_of
-from thonecls.benchmark.studies import METHODS, MORE_METHODS
+from thonecls.benchmark.studies import METHODS, MORE_METHODS, SPECTRAL
 from thonecls.benchmark.studies import RGB as IMAGES
 from thonecls.benchmark.tables import as_markdown, build_table
 from thonecls.datasets import data_root as resolve_root
-from thonecls.methods.catalogue import METHODS as CATALOGUE
 
 PAGE = Path("docs/results.md")
 FIGURES = Path("docs/figures")
@@ -64,7 +63,6 @@ def _rgb(columns: dict[str, dict[str, Any]]) -> Study:
 
 IP = (("indian-pines", 2), ("indian-pines", 11))
 ELSEWHERE = (("houston-crop", 5), ("enmap-potsdam", 4))
-SPECTRAL = {name: {"method": name} for name, method in CATALOGUE.items() if not method.network}
 NNPU: dict[str, dict[str, Any]] = {
     "nnPU": {"method": "nnpu", "prior": "true"},
     "nnPU after 15 epochs of cross-entropy": {

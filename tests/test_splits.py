@@ -6,18 +6,23 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from thonecls.datasets import indian_pines
 from thonecls.errors import LabelError
 from thonecls.splits import (
+    PLOT_TESTED,
     PROTOCOLS,
+    BoolArray,
     Labels,
+    Split,
     check_labels,
     draw_labels,
     fixed_split,
+    half_split,
     hold_out,
     paper_split,
+    plot_split,
     positive_mask,
     resampled_split,
     spatial_split,
@@ -171,6 +176,125 @@ def test_a_class_in_one_corner_cannot_be_tested_spatially() -> None:
     truth[:5, :5] = 1
     with pytest.raises(LabelError, match="no pixel of class 1 lies 16 pixels away"):
         spatial_split(truth, 1, positives=10)
+
+
+def cut_valid(truth: NDArray[np.uint8], seed: int) -> BoolArray:
+    """A scene with a strip of nodata and single pixels of it."""
+    valid = np.random.default_rng(seed).random(truth.shape) > 0.05
+    valid[:, 60:64] = False
+    return valid
+
+
+@pytest.mark.parametrize(
+    ("seed", "axis", "beyond"), [(0, 1, False), (1, 0, False), (2, 1, True), (3, 0, True)]
+)
+def test_four_seeds_take_labels_from_the_four_halves(seed: int, axis: int, beyond: bool) -> None:
+    truth = indian_pines().truth
+    median = np.median(np.argwhere(truth == 11)[:, axis])
+    for again in (seed, seed + 4, seed + 40):
+        split = half_split(truth, 11, seed=again)
+        labels = np.unravel_index(split.labels.positive, truth.shape)[axis]
+        assert ((labels > median) == beyond).all()
+        known = np.argwhere(truth != 0)
+        other = known[(known[:, axis] > median) != beyond]
+        np.testing.assert_array_equal(np.argwhere(split.test), other)
+
+
+@given(seed=st.integers(0, 2**32), target=st.sampled_from([2, 5, 11, 14]))
+def test_halves_of_the_valid_pixels_share_nothing(seed: int, target: int) -> None:
+    truth = indian_pines().truth
+    valid = cut_valid(truth, seed)
+    split = half_split(truth, target, positives=50, seed=seed, valid=valid)
+    axis = 1 - seed % 2
+    labels = np.unravel_index(split.labels.positive, truth.shape)[axis]
+    tests = np.argwhere(split.test)[:, axis]
+    of_class = np.argwhere((truth == target) & valid)[:, axis]
+    low, high = sorted([labels, tests], key=lambda places: int(places.min()))
+    assert low.max() <= np.median(of_class) < high.min()
+    assert (truth[split.test] == target).any()
+    check_kept_to(split, truth, target, valid, positives=50)
+
+
+def test_a_half_with_too_few_pixels_of_the_class_is_refused() -> None:
+    truth = np.full((6, 9), 2)
+    truth[0, :5] = 1
+    for seed, beyond in ((0, "has 3 pixels up to its median column"), (2, "has 2 pixels beyond")):
+        with pytest.raises(LabelError, match=f"class 1 {beyond}.*too few to train on 4: ask"):
+            half_split(truth, 1, positives=4, seed=seed)
+    with pytest.raises(LabelError, match="all pixels of class 1 lie up to its median row, none is"):
+        half_split(truth, 1, positives=4, seed=1)
+    with pytest.raises(LabelError, match="class 1 has 0 pixels beyond its median row"):
+        half_split(truth, 1, positives=4, seed=3)
+    valid = truth == 2
+    with pytest.raises(LabelError, match="class 1 does not occur"):
+        half_split(truth, 1, positives=4, valid=valid)
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    block=st.integers(4, 16),
+    positives=st.integers(1, 80),
+    target=st.sampled_from([2, 10, 11, 14]),
+)
+def test_a_plot_is_compact_and_tests_lie_a_block_away(
+    seed: int, block: int, positives: int, target: int
+) -> None:
+    truth = indian_pines().truth
+    valid = cut_valid(truth, seed)
+    split = plot_split(truth, target, positives=positives, seed=seed, valid=valid, block=block)
+    labels = np.stack(np.unravel_index(split.labels.positive, truth.shape), axis=1)
+    # Around one of the labels, no pixel of the class outside the plot is nearer than one in it.
+    unlike = np.setdiff1d(np.flatnonzero((truth == target) & valid), split.labels.positive)
+    others = np.stack(np.unravel_index(unlike, truth.shape), axis=1)
+    reach = squared_distances(labels, labels).max(axis=1)
+    assert (reach <= squared_distances(labels, others).min(axis=1)).any()
+    known = np.argwhere((truth != 0) & valid)
+    away = np.abs(known[:, None] - labels[None]).max(axis=2).min(axis=1)  # the plain way
+    np.testing.assert_array_equal(np.argwhere(split.test), known[away >= block])
+    assert (truth[split.test] == target).sum() >= PLOT_TESTED
+    check_kept_to(split, truth, target, valid, positives)
+
+
+def squared_distances(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.asarray(((one[:, None] - other[None]) ** 2).sum(axis=2))
+
+
+def check_kept_to(
+    split: Split, truth: NDArray[np.uint8], target: int, valid: BoolArray, positives: int
+) -> None:
+    """Labels are of the class, labels and tests on valid pixels, and none is both."""
+    assert len(np.unique(split.labels.positive)) == positives
+    assert (truth.flat[split.labels.positive] == target).all()
+    assert valid.flat[split.labels.positive].all()
+    assert valid.flat[split.labels.unlabeled].all()
+    assert valid[split.test].all()
+    assert not split.test.flat[split.labels.positive].any()
+
+
+def test_a_plot_beside_which_too_little_is_left_is_drawn_anew() -> None:
+    truth = np.full((40, 80), 2)
+    truth[:10, :10] = truth[:7, 40:47] = 1  # 100 pixels, and 49 that alone are too few to test on
+    for seed in range(20):
+        columns = plot_split(truth, 1, positives=20, seed=seed).labels.positive % 80
+        assert columns.min() >= 40
+
+
+def test_a_class_in_one_patch_cannot_be_tested_beside_a_plot() -> None:
+    truth = np.full((40, 40), 2)
+    truth[:12, :12] = 1
+    with pytest.raises(LabelError, match=r"no patch of 10 pixels of class 1, .* has 50 others 16"):
+        plot_split(truth, 1, positives=10)
+
+
+@pytest.mark.parametrize("protocol", ["half", "plot"])
+def test_labels_of_a_part_are_reproduced_by_their_seed(protocol: str) -> None:
+    truth = indian_pines().truth
+    one, same, other = (PROTOCOLS[protocol](truth, 11, seed=seed) for seed in (0, 0, 4))
+    np.testing.assert_array_equal(one.labels.positive, same.labels.positive)
+    np.testing.assert_array_equal(one.labels.unlabeled, same.labels.unlabeled)
+    np.testing.assert_array_equal(one.test, same.test)
+    assert not np.array_equal(one.labels.positive, other.labels.positive)
+    assert not np.array_equal(one.labels.unlabeled, other.labels.unlabeled)
 
 
 def test_fixed_maps_of_train_and_test_are_taken_as_they_are() -> None:

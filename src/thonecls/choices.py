@@ -3,6 +3,9 @@
 A test holds them to the dictionaries of `thonecls.losses` and `thonecls.teacher`.
 """
 
+from typing import Literal
+
+Protocol = Literal["paper", "resampled", "spatial", "half", "plot"]
 LOSSES = (
     "taylor",
     "variational",

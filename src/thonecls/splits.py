@@ -20,6 +20,8 @@ BLOCK = 16  # pixels a side: labels this near each other tell much the same
 CLUSTERED = 4  # labels to a block, on average: from here on neighbours are alike
 TOUCHING = 0.8  # share of the labels that have another one beside them: these are patches
 PAPER_SEED = 2333  # the data seed of every run behind the paper's tables
+PLOT_TESTED = 50  # pixels of the class that must be left to test on, beside a plot of labels
+PLOT_DRAWS = 50  # centres to try for such a plot
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,10 +285,7 @@ def spatial_split(
     inside = of_class[np.isin(block_of, blocks[order[:enough]])]
     positive = np.sort(rng.choice(inside, size=positives, replace=False))
     split = _split(truth, positive, unlabeled, valid, rng)
-    labelled = np.ones(truth.shape, dtype=bool)
-    labelled.flat[positive] = False
-    away = scipy.ndimage.distance_transform_cdt(labelled, metric="chessboard")
-    split.test[away < block] = False
+    split.test[~_far_from(positive, truth.shape, block)] = False
     if not (truth[split.test] == target).any():
         raise LabelError(
             f"no pixel of class {target} lies {block} pixels away from all {positives} labels: "
@@ -295,12 +294,102 @@ def spatial_split(
     return split
 
 
+def half_split(
+    truth: NDArray[Any],
+    target: int,
+    *,
+    positives: int = 100,
+    unlabeled: int = 4000,
+    seed: int = 0,
+    valid: BoolArray | None = None,
+) -> Split:
+    """Labels from one side of the class's median column or row, tests on the other side.
+
+    The seed chooses the side, so that four seeds in a row have all of them: an even one cuts at a
+    column, an odd one at a row; where seed // 2 is even the labels come from the lower side, the
+    median included. Unlabeled pixels come from the whole scene.
+    """
+    truth = _on_valid(truth, valid)
+    of_class = _pixels_of(truth, target, positives)
+    by_row, beyond = seed % 2 == 1, seed // 2 % 2 == 1
+    at = np.indices(truth.shape)[0 if by_row else 1]
+    side = (at > np.median(at.flat[of_class])) == beyond
+    inside = of_class[side.flat[of_class]]
+    where = f"{'beyond' if beyond else 'up to'} its median {'row' if by_row else 'column'}"
+    if inside.size < positives:
+        raise LabelError(
+            f"class {target} has {inside.size} pixels {where}, too few to train on {positives}: "
+            "ask for fewer positives, or for another seed"
+        )
+    if inside.size == of_class.size:
+        raise LabelError(
+            f"all pixels of class {target} lie {where}, none is left to test on: ask for another "
+            "seed, or for another protocol"
+        )
+    rng = np.random.default_rng(seed)
+    positive = np.sort(rng.choice(inside, size=positives, replace=False))
+    split = _split(truth, positive, unlabeled, valid, rng)
+    split.test[side] = False
+    return split
+
+
+def plot_split(
+    truth: NDArray[Any],
+    target: int,
+    *,
+    positives: int = 100,
+    unlabeled: int = 4000,
+    seed: int = 0,
+    valid: BoolArray | None = None,
+    block: int = BLOCK,
+) -> Split:
+    """Labels from one compact patch, tests at least a block away from every one of them.
+
+    The positives are the pixels of the class nearest to a random one of them. A test pixel lies
+    `block` or more rows or columns from every positive. A patch that leaves fewer than
+    `PLOT_TESTED` pixels of the class to test on is drawn anew. Unlabeled pixels come from the
+    whole scene.
+    """
+    truth = _on_valid(truth, valid)
+    of_class = _pixels_of(truth, target, positives)
+    rows, columns = np.divmod(of_class, truth.shape[1])
+    rng = np.random.default_rng(seed)
+    for _ in range(PLOT_DRAWS):
+        centre = rng.integers(of_class.size)
+        squared = (rows - rows[centre]) ** 2 + (columns - columns[centre]) ** 2
+        positive = np.sort(of_class[np.argsort(squared, kind="stable")[:positives]])
+        far = _far_from(positive, truth.shape, block)
+        if np.count_nonzero(far.flat[of_class]) >= PLOT_TESTED:
+            split = _split(truth, positive, unlabeled, valid, rng)
+            split.test[~far] = False
+            return split
+    raise LabelError(
+        f"no patch of {positives} pixels of class {target}, of {PLOT_DRAWS} drawn, has "
+        f"{PLOT_TESTED} others {block} pixels away: ask for fewer positives, or for another "
+        "protocol"
+    )
+
+
 # How labels and tests are drawn from a ground truth, by name.
 PROTOCOLS: dict[str, Callable[..., Split]] = {
     "paper": paper_split,
     "resampled": resampled_split,
     "spatial": spatial_split,
+    "half": half_split,
+    "plot": plot_split,
 }
+
+
+def _on_valid(truth: NDArray[Any], valid: BoolArray | None) -> NDArray[Any]:
+    """The truth without its labels on nodata."""
+    return truth if valid is None else np.where(valid, truth, 0)
+
+
+def _far_from(pixels: IntArray, shape: tuple[int, ...], block: int) -> BoolArray:
+    """Where a scene lies `block` or more rows or columns from each of these pixels."""
+    others = np.ones(shape, dtype=bool)
+    others.flat[pixels] = False
+    return np.asarray(scipy.ndimage.distance_transform_cdt(others, metric="chessboard") >= block)
 
 
 def _pixels_of(truth: NDArray[Any], target: int, positives: int) -> IntArray:

@@ -65,10 +65,11 @@ def fit(
     scene: a scene, a source, or a (C, H, W) array; labels: `Labels`, or positives as an (H, W)
     mask or (n, 2) row/column pairs. Every step sees a collage of the scene's blocks, or, where
     `config.block` is 0, the whole scene. With `config.folds` so many networks are trained, each
-    without a part of the labels, and the model is all of them. The same generator state gives the same bits on the same machine. `on_epoch` and `on_step` report
-    progress; when `on_step` returns True, training ends there with a usable model. With a
-    `checkpoint` path the state is kept there every so many seconds and at the end; with `resume`,
-    training goes on from it if it exists, to the same bits.
+    without a part of the labels, and the model is all of them. The same generator state gives the
+    same bits on the same machine. `on_epoch` and `on_step` report progress; when `on_step` returns
+    True, training ends there with a usable model. With a `checkpoint` path the state is kept there
+    every so many seconds and at the end; with `resume`, training goes on from it if it exists, to
+    the same bits.
     """
     return fit_on(
         prepare(scene, labels, config, generator),

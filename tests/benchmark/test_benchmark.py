@@ -14,7 +14,7 @@ import time
 from concurrent.futures import CancelledError, Future
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -24,14 +24,16 @@ from commands import run
 from thonecls.benchmark import STUDIES, Cell, cells_of, read_results, run_cells
 from thonecls.benchmark.comparison import build_table
 from thonecls.benchmark.estimate import estimate
-from thonecls.benchmark.paper import in_ablation, in_tables
+from thonecls.benchmark.paper import PAPER_PRIORS, in_ablation, in_tables
 from thonecls.benchmark.places import ALL, is_images
-from thonecls.benchmark.plan import cell_of, changed, config_of, methods_for
+from thonecls.benchmark.plan import Protocol, cell_of, changed, config_of, methods_for
 from thonecls.benchmark.results import NAME, Record, Results, append_record, claimed
 from thonecls.benchmark.run import _result, load_map, run_cell, split_of
 from thonecls.datasets import DATASETS, synthetic
 from thonecls.errors import ConfigError, TrainingError
 from thonecls.images import IMAGES
+from thonecls.methods import METHODS
+from thonecls.splits import PROTOCOLS
 
 TINY = {"width": 0.125, "epochs": 2, "batches": 2, "unlabeled": 300}
 BASE = changed(Cell("indian-pines", 2, preset="fast"), TINY)
@@ -58,12 +60,16 @@ def test_ids_tell_cells_apart_and_stay_what_they_are() -> None:
     assert Cell("indian-pines", 2).id == "f128893ef890268f"
 
 
+def test_a_plan_knows_every_protocol() -> None:
+    assert get_args(Protocol) == tuple(PROTOCOLS)
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
         ({"method": "nonsense"}, "thonecls methods"),
         ({"method": "nnpu"}, "needs the class prior"),
-        ({"protocol": "random"}, "one of paper, resampled, spatial"),
+        ({"protocol": "random"}, "one of paper, resampled, spatial, half, plot"),
         ({"method": "nnpu", "prior": "guess"}, "a number or one of"),
         ({"depth": 3}, "no setting 'depth'"),
     ],
@@ -109,6 +115,29 @@ def test_studies_name_real_places_and_every_figure_of_the_paper_has_one() -> Non
                 for label in study.columns:
                     if (name, label) != ("prior", "t-honecls"):
                         assert in_ablation(name, place[0], class_name, label) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "protocol"),
+    [("scattered", "resampled"), ("half", "half"), ("plot", "plot")],
+)
+def test_settings_are_tuned_where_the_paper_has_no_figures(name: str, protocol: str) -> None:
+    cells = cells_of(STUDIES[f"tuning-{name}"], seeds=[0])
+    assert {(cell.preset, cell.protocol) for cell in cells} == {("fast", protocol)}
+    assert len({(cell.dataset, cell.target) for cell in cells}) == 32
+    spectral = {name for name, method in METHODS.items() if not method.network}
+    assert {cell.method for cell in cells} == {"t-honecls", *spectral}
+    assert not {(c.dataset, c.target) for c in cells} & {
+        (dataset, target) for dataset, priors in PAPER_PRIORS.items() for target in priors
+    }
+
+
+def test_a_tuning_study_is_planned_without_data(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["benchmark", "tuning-half", "--data-root", "nowhere", "--seeds", "2", "--dry-run"]
+    assert run(*words, "--json") == 0
+    plan = json.loads(capsys.readouterr().out)["waiting"]
+    assert len(plan) == 2 * 32 * 11
+    assert {entry["cell"]["protocol"] for entry in plan} == {"half"}
 
 
 def test_the_paper_stands_beside_ours() -> None:

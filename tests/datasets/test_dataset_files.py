@@ -50,7 +50,7 @@ def make_raster(path: Path, bands: Array, *, bad: int | None = None, **profile: 
 
 def make_file(path: Path, array: Array, variable: str = "it", *, hdf5: bool = False) -> None:
     """A file of the form its ending tells, from (C, H, W) or (H, W)."""
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     last = np.moveaxis(array, 0, 2) if array.ndim == 3 else array
     if path.suffix == ".npy":
         np.save(path, last)
@@ -97,6 +97,8 @@ FILES = {
     "houston-2013": ("2013_IEEE_GRSS_DF_Contest_CASI.tif", "houston_GT.mat"),
     "enmap-potsdam": ("scene.tif", "truth.tif"),
     "potsdam-south": ("scene.tif", "truth.tif"),
+    "zion": ("zion/scene.tif", "zion/truth.tif"),
+    "sentinel2": ("sentinel2/scene.tif", "sentinel2/truth.tif"),
 }
 
 
@@ -223,6 +225,29 @@ def test_a_folder_of_a_datasets_name_is_its_own(tmp_path: Path) -> None:
     assert load_dataset("honghu-full", tmp_path).name == "honghu-full"
     make_file(tmp_path / "WHU_Hi_HongHu.npy", np.ones((5, 2, 2)))
     assert load_dataset("honghu-full", tmp_path).name == "honghu-full"
+
+
+def test_scenes_whose_files_have_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    root, elsewhere = tmp_path / "root", tmp_path / "elsewhere"
+    root.mkdir()
+    make_dataset("enmap-potsdam", elsewhere / "enmap_potsdam")
+    (root / "enmap_potsdam").symlink_to(elsewhere / "enmap_potsdam")
+    assert is_present("enmap-potsdam", root)
+    assert not is_present("zion", root)
+    assert not is_present("sentinel2", root)
+    make_dataset("sentinel2", elsewhere)
+    make_dataset("zion", elsewhere)
+    for name in ("sentinel2", "zion"):
+        (root / name).symlink_to(elsewhere / name)
+    for name in ("enmap-potsdam", "sentinel2", "zion"):
+        cube, truth = make_arrays(DATASETS[name])
+        data = load_dataset(name, root)
+        np.testing.assert_array_equal(data.scene.cube, cube)
+        np.testing.assert_array_equal(data.truth, truth)
+    assert load_dataset("potsdam-south", root).scene.shape == DATASETS["potsdam-south"].shape
+    assert load_dataset("zion", root / "zion").name == "zion"
+    (root / "enmap_potsdam").unlink()
+    assert not is_present("enmap-potsdam", root)
 
 
 def test_a_truth_of_another_size_is_refused(tmp_path: Path) -> None:

@@ -88,6 +88,8 @@ def test_sizes_and_numbers_of_classes_are_the_published_ones() -> None:
         "houston-crop": (128, 128, 48, 12),
         "enmap-potsdam": (192, 160, 218, 6),
         "potsdam-south": (128, 128, 218, 6),
+        "zion": (1428, 1128, 4, 8),
+        "sentinel2": (768, 1536, 13, 8),
     }
 
 

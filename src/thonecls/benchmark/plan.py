@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 from thonecls.benchmark.paper import PAPER_SETTINGS, Setting
 from thonecls.benchmark.places import ALL, is_images
+from thonecls.choices import Protocol as Protocol
 from thonecls.config import PRESETS, TrainConfig
 from thonecls.errors import ConfigError
 from thonecls.methods import METHODS, Method, deep
@@ -17,7 +18,6 @@ from thonecls.methods.images import IMAGE_METHODS, ImageMethod, image_settings
 from thonecls.splits import PROTOCOLS
 
 Preset = Literal["paper", "fast"]
-Protocol = Literal["paper", "resampled", "spatial"]
 PriorName = Literal["paper", "true", "km1", "km2", "bbe"]
 
 

@@ -1,4 +1,4 @@
-"""The paper's tables and figures as studies: which classes, and what is compared on them."""
+"""The paper's tables and figures, and some of ours, as studies: classes, and what is compared."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from thonecls.benchmark.places import ALL, Place
-from thonecls.benchmark.plan import Cell, changed
+from thonecls.benchmark.plan import Cell, Protocol, changed
 from thonecls.errors import ConfigError
+from thonecls.methods import METHODS as CATALOGUE
 
 
 @dataclass(frozen=True)
 class Study:
-    """A table or figure of the paper.
+    """A table or figure, of the paper or of ours.
 
     columns: what is compared: a label, and by what the cell differs; metrics: what a table shows;
     curves: what is drawn by epoch; maps: whether distribution maps are drawn.
@@ -62,6 +63,10 @@ MORE_METHODS: dict[str, dict[str, Any]] = {
     "nnPU, true prior": {"method": "nnpu", "prior": "true"},
     "OC, true prior": {"method": "oc", "prior": "true"},
 }
+# What knows single spectra alone.
+SPECTRAL: dict[str, dict[str, Any]] = {
+    name: {"method": name} for name, method in CATALOGUE.items() if not method.network
+}
 ORDERS = {f"order {order}": {"order": order} for order in range(1, 6)}
 TEACHERS: dict[str, dict[str, Any]] = {
     "taylor": {"method": "taylor"},
@@ -88,6 +93,23 @@ RGB: dict[str, dict[str, Any]] = {
     }.items()
 }
 VARIATIONAL = {"loss": "variational"}  # in the whole of T-HOneCls
+
+# Where settings are chosen: none of the paper's own classes, scenes of 4 to 218 bands.
+TUNING = (
+    *_places("indian-pines", 3, 5, 6, 8, 10, 12, 14),
+    *_places("houston-crop", 2, 5, 9, 12),
+    *_places("enmap-potsdam", 1, 2, 3, 4, 6),
+    *_places("zion", *range(1, 9)),
+    *_places("sentinel2", *range(1, 9)),
+)
+
+
+def _tuning(title: str, protocol: Protocol) -> Study:
+    """T-HOneCls and every method on spectra, with labels that a protocol draws."""
+    columns = {"T-HOneCls": {"method": "t-honecls"}, **SPECTRAL}
+    fixed = {"preset": "fast", "protocol": protocol}
+    return Study(title, TUNING, {label: change | fixed for label, change in columns.items()})
+
 
 STUDIES: dict[str, Study] = {
     "table-honghu": Study("F1 on HongHu", HONGHU, METHODS | SUPERVISED),
@@ -157,6 +179,9 @@ STUDIES: dict[str, Study] = {
         curves=("loss", "accuracy"),
     ),
     "maps": Study("Distribution maps", (*HONGHU, *HANCHUAN, *LONGKOU), METHODS, maps=True),
+    "tuning-scattered": _tuning("Labels from all over the class", "resampled"),
+    "tuning-half": _tuning("Labels from one side of the class, tests on the other", "half"),
+    "tuning-plot": _tuning("Labels from one compact patch, tests a block away", "plot"),
 }
 
 

@@ -8,13 +8,14 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 from rich.markup import escape
 
+from thonecls.choices import Protocol
 from thonecls.cli.app import DataRoot, Json, Overrides, Settings, app, errors, given_settings
 from thonecls.errors import ConfigError
 
 
 @app.command
 def benchmark(
-    *studies: Annotated[str, Parameter(help="Which of the paper's tables and figures to make.")],
+    *studies: Annotated[str, Parameter(help="The paper's tables and figures, or ours, to make.")],
     dataset: Annotated[
         str | None, Parameter(help="Another dataset than the study's own; with --target.")
     ] = None,
@@ -28,10 +29,12 @@ def benchmark(
         Literal["paper", "fast"], Parameter(help="The paper's schedule, or the fast one.")
     ] = "paper",
     protocol: Annotated[
-        Literal["paper", "resampled", "spatial"],
+        Protocol,
         Parameter(
             help="paper: fixed labels, seeds differ by initialisation. resampled: each seed draws "
-            "its labels. spatial: so, and tests lie a block away from every label."
+            "its labels. spatial: so, and tests lie a block away from every label. half: labels "
+            "from one side of the class, tests on the other. plot: labels from one compact patch, "
+            "tests a block away."
         ),
     ] = "paper",
     positives: Annotated[

