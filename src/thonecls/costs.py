@@ -13,6 +13,7 @@ SETTLED = 0.3  # of the epochs that a preset allows are needed before training s
 ALONE = 0.75  # of a step's time is left without a teacher
 STARTED = 0.6e9  # bytes of a process before it works
 BYTES = 4600  # of memory for a pixel that a step sees
+HELD = 2**21  # pixels of a scene that are held for collages, as components
 TILE = 1.5e9  # bytes that mapping takes at most
 
 
@@ -23,17 +24,23 @@ class Cost(NamedTuple):
     memory: float
 
 
+def pixels_of_step(config: TrainConfig, pixels: int) -> int:
+    """How many pixels a step sees of a scene of so many."""
+    return config.block**2 * (config.label_blocks + config.random_blocks) or pixels
+
+
 def work_of_epoch(config: TrainConfig, pixels: int) -> float:
     """Pixels times steps of an epoch, less where the network is narrower or alone."""
     teacher = 1.0 if config.beta else ALONE
-    return config.batches * min(pixels, config.budget) * config.width**2 * teacher
+    return config.batches * pixels_of_step(config, pixels) * config.width**2 * teacher
 
 
 def training_cost(config: TrainConfig, pixels: int, threads: int, rate: float = TRAINING) -> Cost:
     """Of training on a scene of so many pixels; rate: seconds of a core for a pixel in a step."""
-    epochs = config.epochs * (SETTLED if config.settle else 1)
+    epochs = config.epochs * (SETTLED if config.settle else 1) * max(1, config.folds)
     seconds = rate * epochs * work_of_epoch(config, pixels) / threads
-    return Cost(seconds, STARTED + BYTES * config.width * min(pixels, config.budget))
+    held = 4 * config.components * min(pixels, HELD) if config.block else 0
+    return Cost(seconds, STARTED + BYTES * config.width * pixels_of_step(config, pixels) + held)
 
 
 def mapping_cost(pixels: int, threads: int, models: int = 1) -> Cost:

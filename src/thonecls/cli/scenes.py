@@ -45,10 +45,8 @@ MinimumArea = Annotated[
     float, Parameter(help="Smallest polygon to keep, in m² (map units² without a CRS).")
 ]
 Threshold = Annotated[
-    float | Literal["auto"],
-    Parameter(
-        help="Probability above which a pixel is mapped; auto picks one by the labels held out."
-    ),
+    float | None,
+    Parameter(help="Probability above which a pixel is mapped; the model's own unless told."),
 ]
 TruthPath = Annotated[
     Path | None, Parameter(help="What is known of the scene, for the report's scores only.")
@@ -166,7 +164,7 @@ def train(
         Literal["km1", "km2", "bbe"] | None,
         Parameter(help="Estimate the class prior, for a method that needs one."),
     ] = None,
-    threshold: Threshold = 0.5,
+    threshold: Threshold = None,
     floats: Floats = False,
     minimum_area: MinimumArea = 0.0,
     truth: TruthPath = None,
@@ -254,7 +252,7 @@ def map_command(
     ],
     *,
     out: Out,
-    threshold: Annotated[float, Parameter(help="Probability above which a pixel is mapped.")] = 0.5,
+    threshold: Threshold = None,
     floats: Floats = False,
     minimum_area: MinimumArea = 0.0,
     tolerance: Annotated[

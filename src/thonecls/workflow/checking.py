@@ -169,7 +169,7 @@ def _about_cost(scene: SceneInput, config: TrainConfig) -> list[Finding]:
     pixels = scene.grid.shape[0] * scene.grid.shape[1]
     cores = os.cpu_count() or 1
     training, mapping = training_cost(config, pixels, cores), mapping_cost(pixels, cores)
-    how = "on windows of it" if pixels > config.budget else "on the whole scene"
+    how = "on blocks of the scene" if config.block else "on the whole scene"
     return [
         Finding(
             f"training, {cores} cores",

@@ -13,7 +13,7 @@ from thonecls.errors import ConfigError
 from thonecls.methods import METHODS
 from thonecls.methods.settings import SETTINGS, settings
 from thonecls.options import LabelOptions, SceneOptions
-from thonecls.workflow.runs import check_threshold
+from thonecls.workflow.runs import GIVEN, check_threshold
 
 
 def check_seed(seed: int) -> None:
@@ -27,7 +27,8 @@ class TrainOptions:
     """What training is to do besides its settings.
 
     seeds: how many models, with seeds from `seed` on; holdout: share of the labels kept back to
-    judge the map by; threshold: a probability, or "auto"; label: what the class is called.
+    judge the map by; threshold: a probability, None for the model's own; label: what the class is
+    called.
     """
 
     method: str = "t-honecls"
@@ -35,7 +36,7 @@ class TrainOptions:
     seed: int = 0
     seeds: int = 1
     holdout: float = 0.0
-    threshold: float | str = 0.5
+    threshold: float | None = None
     label: str = "class"
     floats: bool = False
     minimum_area: float = 0.0
@@ -51,8 +52,6 @@ class TrainOptions:
         check_seed(self.seed)
         if self.holdout and not 0 < self.holdout < 1:
             raise ConfigError(f"'holdout' must be from 0 to below 1. Got {self.holdout:g} instead")
-        if self.threshold == "auto" and not self.holdout:
-            raise ConfigError("--threshold auto needs labels to judge by: say --holdout 0.2")
         if self.estimate_prior is not None and not METHODS[self.method].needs_prior:
             raise ConfigError(f"{self.method} needs no class prior: leave out --estimate-prior")
 
@@ -82,9 +81,7 @@ def repeat_command(run: Mapping[str, Any]) -> str:
     words += _flags({name: run[name] for name in USUAL if name in run}, USUAL)
     if run["method"] in SETTINGS:
         words += _flags(run["config"], asdict(settings(run["method"], FAST)))
-    if "threshold_reason" in run:
-        words += ["--threshold", "auto"]
-    elif run["threshold"] != TrainOptions.threshold:
+    if run["threshold_reason"] == GIVEN:
         words += ["--threshold", str(run["threshold"])]
     return shlex.join(words)
 

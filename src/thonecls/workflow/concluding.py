@@ -17,11 +17,18 @@ from thonecls.metrics import find_degenerate
 from thonecls.model import Model
 from thonecls.report import draw_curves
 from thonecls.scene import BoolArray
-from thonecls.trust import Choice, choose_threshold, estimate_prevalence, resample, threshold_curve
 from thonecls.workflow.commands import TrainOptions
 from thonecls.workflow.evidence import Evidence, look_over, save_evidence, spectra_at
 from thonecls.workflow.layers import Style
-from thonecls.workflow.mapping import OnWindow, Sample, Windows, finish, make_map, tags_of
+from thonecls.workflow.mapping import (
+    OnWindow,
+    Sample,
+    Windows,
+    choose_threshold,
+    finish,
+    make_map,
+    tags_of,
+)
 from thonecls.workflow.reporting import TruthFile, write_report
 from thonecls.workflow.runs import CURVES, RUN, model_files, write_json
 
@@ -95,20 +102,8 @@ def make_and_judge(
     options, out = task.options, task.out
     asked = _ask(task)
     sample = Sample(np.concatenate([asked.held_out, asked.trained, asked.unlabeled]))
-    reasons: list[str] = []
-
-    def choose(filled: Sample) -> float:
-        chosen = _choose(asked, filled)
-        reasons.append(chosen.reason)
-        return chosen.threshold
-
-    automatic = options.threshold == "auto"
-    style = Style(
-        0.5 if automatic else float(options.threshold),
-        options.floats,
-        options.label,
-        _tags(task, models),
-    )
+    threshold, reason = choose_threshold(models, options.threshold)
+    style = Style(threshold, options.floats, options.label, _tags(task, models))
     made = make_map(
         out,
         task.scene,
@@ -116,7 +111,6 @@ def make_and_judge(
         style,
         layers=(len(models) > 1, bool(models)),
         sample=sample,
-        choose=choose if automatic else None,
         on_window=on_window,
     )
     _keep_evidence(task, asked, sample)
@@ -126,7 +120,7 @@ def make_and_judge(
         "notes": [*task.scene.notes, *task.labels.notes],
         "held_out": int(asked.held_out.size),
         **made,
-        **({"threshold_reason": reasons[0]} if reasons else {}),
+        "threshold_reason": reason,
         **_warning(task, asked, sample, made),
     }
     if models:
@@ -142,15 +136,6 @@ def _ask(task: Task) -> Asked:
     size = task.positives.size
     unlabeled = np.sort(rng.choice(size, min(JUDGED_BY, size), replace=False))
     return Asked(np.flatnonzero(task.held_out), np.flatnonzero(task.positives), unlabeled)
-
-
-def _choose(asked: Asked, sample: Sample) -> Choice:
-    """A threshold by the held-out labels."""
-    held, _, unlabeled = (part.mean(axis=0) for part in asked.split(sample))
-    held, unlabeled = held[np.isfinite(held)], unlabeled[np.isfinite(unlabeled)]
-    draws = resample(held, unlabeled, rng=np.random.default_rng(0))
-    prevalence = estimate_prevalence(held, unlabeled, draws)
-    return choose_threshold(threshold_curve(held, unlabeled), prevalence.value)
 
 
 def _tags(task: Task, models: list[Model]) -> dict[str, Any]:

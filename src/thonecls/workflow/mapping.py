@@ -26,6 +26,7 @@ from thonecls.workflow.layers import Style, writing_layers
 from thonecls.workflow.outputs import read_map_strips
 from thonecls.workflow.pictures import draw_array_overview
 from thonecls.workflow.runs import (
+    GIVEN,
     OVERVIEW,
     POLYGONS,
     RUN,
@@ -74,14 +75,12 @@ def make_map(
     *,
     layers: tuple[bool, bool] = (False, False),
     sample: Sample | None = None,
-    choose: Callable[[Sample], float] | None = None,
     resume: bool = False,
     on_window: OnWindow | None = None,
 ) -> dict[str, Any]:
     """Write all layers of a scene as its windows come; returns threshold and mapped share.
 
-    layers: whether there are spread and novelty; sample: filled on the way; choose: sets the
-    threshold by it once all is scored.
+    layers: whether there are spread and novelty; sample: filled on the way.
     """
     rows, columns = scene.grid.shape
     done = 0
@@ -102,12 +101,9 @@ def make_map(
             done += part.probability.size
             if on_window is not None:
                 on_window(done, rows * columns)
-        if choose is not None and sample is not None:
-            target.threshold = choose(sample)
-        threshold = target.threshold
     valid, mapped = _count(out)
     share = mapped / valid if valid else 0.0
-    return {"out": str(out), "threshold": threshold, "mapped_share": share}
+    return {"out": str(out), "threshold": style.threshold, "mapped_share": share}
 
 
 def _count(out: Path) -> tuple[int, int]:
@@ -117,6 +113,21 @@ def _count(out: Path) -> tuple[int, int]:
         valid += int((strip != NODATA).sum())
         mapped += int((strip == 1).sum())
     return valid, mapped
+
+
+def choose_threshold(models: Sequence[Model], given: float | None) -> tuple[float, str]:
+    """Above which probability a pixel is mapped, and where that comes from."""
+    if given is not None:
+        return given, GIVEN
+    if not models:
+        return 0.5, "where the method itself begins to say yes"
+    threshold = sum(model.threshold for model in models) / len(models)
+    if all("prevalence" in model.training for model in models):
+        share = sum(model.training["prevalence"] for model in models) / len(models)
+        return threshold, (
+            f"it maps as much as labels left out of training say the class covers, {share:.2%}"
+        )
+    return threshold, "where a pixel is as likely as not to be the class, by the loss's own theory"
 
 
 def score_here(models: Sequence[Model], scene: SceneInput, device: str) -> Windows:
@@ -175,7 +186,7 @@ def map_scene(
     out: Path,
     *,
     options: SceneOptions | None = None,
-    threshold: float = 0.5,
+    threshold: float | None = None,
     floats: bool = False,
     minimum_area: float = 0.0,
     tolerance: float | None = None,
@@ -188,8 +199,9 @@ def map_scene(
     """Map a scene with a saved model, or with all models of a run, into the folder `out`.
 
     Bands are matched by wavelength where both sides know them. Only one window of the scene is
-    held in memory at a time; `on_window` hears how many of all pixels are done. minimum_area: of
-    the polygons, in m². tolerance: in nm. resume: go on with a map that was killed.
+    held in memory at a time; `on_window` hears how many of all pixels are done. threshold: the
+    model's own unless told. minimum_area: of the polygons, in m². tolerance: in nm. resume: go on
+    with a map that was killed.
     """
     check_threshold(threshold)
     check_writable(out)
@@ -200,7 +212,8 @@ def map_scene(
     paths = model_files(model)
     models = [Model.load(path) for path in paths]
     opened = match(read_scene(scene, options, bands=models[0].bands), models[0], tolerance)
-    style = Style(threshold, floats, label_of(models[0]), {**tags_of(paths), "scene": scene.name})
+    cut, reason = choose_threshold(models, threshold)
+    style = Style(cut, floats, label_of(models[0]), {**tags_of(paths), "scene": scene.name})
     score = (
         score_here(models, opened, device)
         if dask is None
@@ -211,8 +224,9 @@ def map_scene(
         made = make_map(
             out, opened, score, style, layers=layers, resume=resume, on_window=on_window
         )
-        finish(out, opened, label=style.label, threshold=threshold, minimum_area=minimum_area)
-        summary = {"model": str(model), "cube": str(scene), "notes": list(opened.notes), **made}
+        finish(out, opened, label=style.label, threshold=cut, minimum_area=minimum_area)
+        told = {"notes": list(opened.notes), **made, "threshold_reason": reason}
+        summary = {"model": str(model), "cube": str(scene), **told}
         write_json(out / SUMMARY, summary)
     return summary
 

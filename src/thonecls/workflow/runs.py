@@ -14,6 +14,7 @@ from thonecls.files import write_atomically
 RUN, EVIDENCE = "run.json", "evidence.npz"
 OVERVIEW, CURVES = "overview.png", "curves.png"
 POLYGONS = "polygons.gpkg"
+GIVEN = "given by hand"  # why a threshold is what it is
 ANEW = "choose another folder, or train again"
 REPORT, REPORT_JSON = "report.html", "report.json"
 
@@ -101,7 +102,7 @@ def refuse_to_overwrite(out: Path) -> None:
         )
 
 
-def check_threshold(threshold: float | str) -> None:
-    """Refuse a threshold that is neither a probability nor "auto"."""
-    if threshold != "auto" and not (isinstance(threshold, float | int) and 0 <= threshold <= 1):
-        raise ConfigError(f"'threshold' must be from 0 to 1, or auto. Got {threshold!r} instead")
+def check_threshold(threshold: float | None) -> None:
+    """Refuse a threshold that is no probability; None stands for the model's own."""
+    if threshold is not None and not 0 <= threshold <= 1:
+        raise ConfigError(f"'threshold' must be from 0 to 1. Got {threshold!r} instead")
