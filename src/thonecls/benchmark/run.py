@@ -89,7 +89,8 @@ def run_cells(
                 append_record(records, facts)
                 if "scores" in facts:
                     for path in _kept(folder, cell):
-                        for file in path.parent.glob(f"{path.name}*"):  # one for each phase
+                        # One for each phase of a training, or for each fold.
+                        for file in path.parent.glob(f"{path.stem}*{path.suffix}*"):
                             file.unlink(missing_ok=True)
             if on_record is not None:
                 on_record(cell, facts)

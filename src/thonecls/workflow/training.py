@@ -22,7 +22,7 @@ from thonecls.options import EVERY, LabelOptions, SceneOptions
 from thonecls.priors import Prior, check_estimators, estimate_priors, usable
 from thonecls.scene import ArraySource, BoolArray, FloatArray, Scene, Source, read_all, standardize
 from thonecls.splits import draw_labels, hold_out
-from thonecls.train import OnStep
+from thonecls.train import OnStep, checkpoints
 from thonecls.workflow.commands import TrainOptions
 from thonecls.workflow.concluding import Task, conclude
 from thonecls.workflow.evidence import look_over
@@ -160,7 +160,7 @@ def _train_all(
     models = []
     for index in range(count):
         path, kept = model_path(task.out, index, count), checkpoint_path(task.out, index, count)
-        if resume and path.exists() and not kept.exists():
+        if resume and path.exists() and not checkpoints(kept):
             models.append(Model.load(path))
             continue
         model = deep.train(
@@ -178,7 +178,8 @@ def _train_all(
         models[-1].save(path)  # first of all: the rest can be made again from it
         if not model.training["finished"]:
             break  # stopped by hand: what there is is mapped
-        kept.unlink(missing_ok=True)
+        for file in checkpoints(kept):
+            file.unlink()
     for path in set(task.out.glob("model*.safetensors")) - {
         model_path(task.out, index, count) for index in range(count)
     }:
