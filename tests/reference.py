@@ -1,6 +1,6 @@
 """Algorithm 1 of the paper, written plainly: whole-scene logits, dense masks, no shortcuts.
 
-So are collages. Slow on purpose. The package's training step must agree with it.
+So are collages and masked norms. Slow on purpose. The package's training step must agree with it.
 """
 
 from __future__ import annotations
@@ -114,3 +114,13 @@ def plain_cut(
         else:
             fair[here] = laid(valid[window], way)
     return Collage(cube, fair, positive, np.flatnonzero(fair))
+
+
+def plain_masked_norm(features: Tensor, valid: Tensor, norm: nn.GroupNorm) -> Tensor:
+    """A group norm whose mean and variance are taken over the valid pixels."""
+    normed = []
+    for group in features.transpose(0, 1).chunk(norm.num_groups):  # (channels, N, H, W)
+        known = group[:, valid[:, 0]]
+        normed.append((group - known.mean()) / torch.sqrt(known.var(correction=0) + norm.eps))
+    whole = torch.cat(normed).transpose(0, 1)
+    return whole * norm.weight[:, None, None] + norm.bias[:, None, None]
