@@ -1,13 +1,19 @@
 """Algorithm 1 of the paper, written plainly: whole-scene logits, dense masks, no shortcuts.
 
-Slow on purpose. The package's training step must agree with it.
+So are collages and masked norms. Slow on purpose. The package's training step must agree with it.
 """
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from thonecls.collage import Collage, IntArray, Pool
 from thonecls.config import TrainConfig
 from thonecls.net import FreeOCNet
 
@@ -67,3 +73,65 @@ class PlainTrainer:
 def _average(teacher: nn.Module, student: nn.Module, alpha: float) -> None:
     for t, s in zip(teacher.parameters(), student.parameters(), strict=True):
         t.copy_(alpha * t + (1 - alpha) * s)
+
+
+def plain_cut(
+    pool: Pool,
+    positives: IntArray,
+    random_blocks: int,
+    block: int,
+    rng: np.random.Generator,
+    margin: int = 0,
+    gain: float = 0.0,
+) -> Collage:
+    """A collage block by block, with numbers drawn one by one and every positive marked."""
+
+    def begin(at: int, length: int) -> int:
+        return max(0, min(at - margin - int(rng.integers(block - 2 * margin)), length - block))
+
+    def laid(piece: NDArray[Any], way: int) -> NDArray[Any]:
+        missing = [(0, block - length) for length in piece.shape[-2:]]
+        whole = np.pad(piece, [(0, 0)] * (piece.ndim - 2) + missing)
+        turned = np.rot90(whole, way % 4, (-2, -1))
+        return turned[..., ::-1] if way >= 4 else turned
+
+    count = len(positives) + random_blocks
+    columns = math.ceil(math.sqrt(count))
+    rows = -(-count // columns)
+    anywhere = pool._anywhere(rows * columns - len(positives), rng)
+    places = np.concatenate([pool.labels[positives], anywhere])
+    cube = np.empty((pool.statistics.channels, rows * block, columns * block), np.float32)
+    fair = np.zeros(cube.shape[1:], dtype=bool)
+    positive = np.empty(len(positives), dtype=np.int64)
+    for cell, i in enumerate(rng.permutation(len(places)).tolist()):
+        part, row, column = places[i].tolist()
+        features, valid = pool.parts[part]
+        top, left = begin(row, valid.shape[0]), begin(column, valid.shape[1])
+        window = slice(top, top + block), slice(left, left + block)
+        way = int(rng.integers(8))
+        down, across = (block * number for number in divmod(cell, columns))
+        here = slice(down, down + block), slice(across, across + block)
+        cube[:, *here] = laid(features[:, *window], way)
+        if i < len(positives):
+            mark = np.zeros(valid.shape, dtype=bool)
+            mark[row, column] = True
+            (at,) = np.flatnonzero(laid(mark[window], way)).tolist()
+            positive[i] = (down + at // block) * cube.shape[2] + across + at % block
+        else:
+            fair[here] = laid(valid[window], way)
+    for cell, factor in enumerate(1 + gain * rng.standard_normal(len(places), dtype=np.float32)):
+        down, across = (block * number for number in divmod(cell, columns))
+        cube[:, down : down + block, across : across + block] *= factor
+    row, column = np.indices(fair.shape) % block
+    inner = [(at >= margin) & (at < block - margin) for at in (row, column)]
+    return Collage(cube, fair, positive, np.flatnonzero(fair & inner[0] & inner[1]))
+
+
+def plain_masked_norm(features: Tensor, valid: Tensor, norm: nn.GroupNorm) -> Tensor:
+    """A group norm whose mean and variance are taken over the valid pixels."""
+    normed = []
+    for group in features.transpose(0, 1).chunk(norm.num_groups):  # (channels, N, H, W)
+        known = group[:, valid[:, 0]]
+        normed.append((group - known.mean()) / torch.sqrt(known.var(correction=0) + norm.eps))
+    whole = torch.cat(normed).transpose(0, 1)
+    return whole * norm.weight[:, None, None] + norm.bias[:, None, None]

@@ -36,19 +36,25 @@ MEASURED = 2**18  # pixels of random windows that the bands of a large scene are
 SAMPLED = 50_000  # pixels that the principal components are measured on
 STRIP = 2**18  # pixels read at a time
 TRIES = 100  # places looked at for each random window before a scene counts as nodata alone
+# Whether rows and columns of a block change places, and whether either then runs backwards.
+_WAYS = [(way % 2 == 1, way % 4 in (1, 2), 2 <= way <= 5) for way in range(8)]
 IntArray = NDArray[np.int64]
 Window = tuple[slice, slice]
 
 
 class Part(NamedTuple):
-    """A window of the scene as a network takes it: features (k, h, w) and valid (h, w)."""
+    """A window of the scene as a network takes it: features (k, h, w) and valid (h, w).
+
+    In memory the features of a pixel lie side by side: convolutions take less time so, and a row
+    of a block is one piece.
+    """
 
     features: FloatArray
     valid: BoolArray
 
 
 class Collage(NamedTuple):
-    """One canvas: cube (k, H, W), and what a step may use of it.
+    """One canvas: cube (k, H, W), channels last in memory, and what a step may use of it.
 
     fair: (H, W), the valid pixels of the random blocks, which stand for the scene as it is;
     positive, unlabeled: flat indices; unlabeled are the fair pixels, but for a margin.
@@ -101,34 +107,36 @@ class Pool:
         places = np.concatenate(
             [self.labels[positives], self._anywhere(rows * columns - len(positives), rng)]
         )
-        cube = np.empty((self.statistics.channels, rows * block, columns * block), np.float32)
-        fair = np.zeros(cube.shape[1:], dtype=bool)
-        factors = 1 + gain * rng.standard_normal(rows * columns, dtype=np.float32)
+        order = rng.permutation(len(places))
+        width = block - 2 * margin
+        draws = rng.integers(np.tile([width, width, 8], len(places))).reshape(-1, 3)
+        factors = 1 + gain * rng.standard_normal(len(places), dtype=np.float32)
+        shapes = np.array([self.parts[part].valid.shape for part in places[:, 0]])
+        # A block holds its pixel at a random place, and lies inside its part if it can.
+        room = np.maximum(0, shapes[order] - block)
+        corners = np.clip(places[order, 1:] - margin - draws[:, :2], 0, room)
+        cube = np.empty((rows * block, columns * block, self.statistics.channels), np.float32)
+        fair = np.zeros(cube.shape[:2], dtype=bool)
         positive = np.empty(len(positives), dtype=np.int64)
-        for cell, i in enumerate(rng.permutation(len(places)).tolist()):
+        for cell, (i, (top, left), way) in enumerate(
+            zip(order.tolist(), corners.tolist(), draws[:, 2].tolist(), strict=True)
+        ):
             part, row, column = places[i].tolist()
             features, valid = self.parts[part]
-            top, left = (
-                _begin(at, length, block, margin, rng)
-                for at, length in zip((row, column), valid.shape, strict=True)
-            )
-            window = slice(top, top + block), slice(left, left + block)
-            turn = int(rng.integers(8))
             down, across = (block * number for number in divmod(cell, columns))
             here = slice(down, down + block), slice(across, across + block)
-            piece = _turn(_fill(features[:, *window], block), turn)
-            np.multiply(piece, factors[cell], out=cube[:, *here])
+            window = slice(top, top + block), slice(left, left + block)
+            piece = _turn(_fill(features.transpose(1, 2, 0)[window], block), way)
+            np.multiply(piece, factors[cell], out=cube[here])
             if i < len(positives):
-                mark = np.zeros((block, block), dtype=bool)
-                mark[row - top, column - left] = True
-                (at,) = np.flatnonzero(_turn(mark, turn)).tolist()
-                positive[i] = (down + at // block) * cube.shape[2] + across + at % block
+                at = _turned(row - top, column - left, block, way)
+                positive[i] = (down + at[0]) * cube.shape[1] + across + at[1]
             else:
-                fair[here] = _turn(_fill(valid[window], block), turn)
+                fair[here] = _turn(_fill(valid[window], block), way)
         place = np.arange(block)
         inner = (place >= margin) & (place < block - margin)
         central = np.tile(inner, rows)[:, None] & np.tile(inner, columns)
-        return Collage(cube, fair, positive, np.flatnonzero(fair & central))
+        return Collage(cube.transpose(2, 0, 1), fair, positive, np.flatnonzero(fair & central))
 
     def _anywhere(self, count: int, rng: np.random.Generator) -> IntArray:
         """Part, row and column of valid pixels, uniform over the places: (count, 3)."""
@@ -153,10 +161,8 @@ def build_pool(
         strips = _strips(source.shape)
         statistics = _measure((source.read(*strip) for strip in strips), components, rng)
         parts = [_take(source.read(*strip), statistics) for strip in strips]
-        whole = Part(
-            np.concatenate([part.features for part in parts], axis=1),
-            np.concatenate([part.valid for part in parts]),
-        )
+        pixels = np.concatenate([part.features.transpose(1, 2, 0) for part in parts])
+        whole = Part(pixels.transpose(2, 0, 1), np.concatenate([part.valid for part in parts]))
         rows, columns = np.unravel_index(positive, source.shape)
         labels = np.stack([np.zeros_like(rows), rows, columns], axis=1)
         return _pool([], [whole], labels, positive, statistics)
@@ -210,7 +216,9 @@ def _measure(scenes: Iterable[Scene], components: int, rng: np.random.Generator)
 
 def _take(scene: Scene, statistics: BandStatistics) -> Part:
     """A window as a network takes it."""
-    return Part(project(standardize(scene, statistics), statistics), scene.valid.copy())
+    features = project(standardize(scene, statistics), statistics)
+    pixels = np.ascontiguousarray(features.transpose(1, 2, 0))
+    return Part(pixels.transpose(2, 0, 1), scene.valid.copy())
 
 
 def _strips(shape: tuple[int, int]) -> list[Window]:
@@ -270,20 +278,24 @@ def _window(centre: IntArray, side: int, shape: tuple[int, int]) -> Window:
     return rows, columns
 
 
-def _begin(at: int, length: int, block: int, margin: int, rng: np.random.Generator) -> int:
-    """Where a block begins that holds a pixel at a random place, inside its part if it can be."""
-    return max(0, min(at - margin - int(rng.integers(block - 2 * margin)), length - block))
-
-
 def _fill(piece: NDArray[Any], block: int) -> NDArray[Any]:
     """A whole block; where its part is smaller than a block, the rest is nodata."""
-    missing = [block - length for length in piece.shape[-2:]]
+    missing = [block - length for length in piece.shape[:2]]
     if not any(missing):
         return piece
-    return np.pad(piece, [(0, 0)] * (piece.ndim - 2) + [(0, more) for more in missing])
+    return np.pad(piece, [(0, more) for more in missing] + [(0, 0)] * (piece.ndim - 2))
 
 
 def _turn(piece: NDArray[Any], way: int) -> NDArray[Any]:
-    """A block in one of its eight ways: turned by quarters of a circle, mirrored or not."""
-    turned = np.rot90(piece, way % 4, (-2, -1))
-    return turned[..., ::-1] if way >= 4 else turned
+    """A block (rows, columns, ...) in one of its eight ways: turned by quarters, or mirrored."""
+    swap, up, back = _WAYS[way]
+    turned = piece.swapaxes(0, 1) if swap else piece
+    return turned[:: -1 if up else 1, :: -1 if back else 1]
+
+
+def _turned(row: int, column: int, block: int, way: int) -> tuple[int, int]:
+    """Where a pixel of a block comes to lie."""
+    swap, up, back = _WAYS[way]
+    if swap:
+        row, column = column, row
+    return block - 1 - row if up else row, block - 1 - column if back else column

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from thonecls.collage import Pool, build_pool
+from thonecls.collage import Collage, Pool, build_pool
 from thonecls.errors import SceneError
 from thonecls.frozen import average, freeze
 from thonecls.model import Model
@@ -268,11 +268,16 @@ class CollageGround:
             margin=margin,
             gain=0.0 if batch.judge else self.gain,
         )
-        cube, fair = (torch.from_numpy(part).to(self.device) for part in (cut.cube, cut.fair))
         positive, unlabeled = (
             torch.from_numpy(part).to(self.device) for part in (cut.positive, cut.unlabeled)
         )
-        return cube[None], fair[None, None], (positive, unlabeled)
+        return *self._canvas(cut), (positive, unlabeled)
+
+    def _canvas(self, cut: Collage) -> tuple[Tensor, Tensor]:
+        """Cube and fair pixels as a network takes them: (1, k, H, W) and (1, 1, H, W)."""
+        # Only so do the strides say, also of the one canvas, that channels come last.
+        cube = torch.from_numpy(cut.cube.transpose(1, 2, 0))[None].permute(0, 3, 1, 2)
+        return cube.to(self.device), torch.from_numpy(cut.fair)[None, None].to(self.device)
 
     def model(self, net: nn.Module, facts: dict[str, Any]) -> Model:
         """The network as it is now, with the statistics of collages without labels."""
@@ -281,8 +286,8 @@ class CollageGround:
         parts = []
         for seed in range(FROZEN):
             cut = self.pool.cut(none, blocks, self.block, np.random.default_rng(seed))
-            cube, fair = (torch.from_numpy(part).to(self.device) for part in (cut.cube, cut.fair))
-            parts.append(freeze(net, cube[None], None if cut.fair.all() else fair[None, None]))
+            cube, fair = self._canvas(cut)
+            parts.append(freeze(net, cube, None if cut.fair.all() else fair))
         return Model(copy.deepcopy(net).eval(), self.pool.statistics, average(parts), facts)
 
 

@@ -114,7 +114,11 @@ class Progress(Generic[M_co]):
 def new_optimizer(net: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
     """The optimiser of one network: SGD as in the paper's scenes, or AdamW."""
     if config.optimizer == "adam":
-        return torch.optim.AdamW(net.parameters(), lr=config.rate, weight_decay=config.weight_decay)
+        # Fused, where networks are small and calls would cost more than what they do.
+        fused = all(p.device.type == "cpu" for p in net.parameters()) or None
+        return torch.optim.AdamW(
+            net.parameters(), lr=config.rate, weight_decay=config.weight_decay, fused=fused
+        )
     return torch.optim.SGD(
         net.parameters(),
         lr=config.rate,
