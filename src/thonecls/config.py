@@ -54,11 +54,6 @@ class TrainConfig:
         "Networks, each trained without a part of the labels, which tells when to stop and where "
         "to cut; the map is their mean. 0: one network, the last epoch, a cut at 0.5.",
     )
-    held_out: float = _setting(
-        0.0,
-        "Share of the labels that a single network does without, and that tell which epoch is "
-        "best; 0: the last epoch is taken.",
-    )
     patience: int = _setting(
         0, "Epochs without a better loss on labels left out before a network is done; 0: all."
     )
@@ -90,7 +85,7 @@ class TrainConfig:
             _require(self, name, "0 or more", 0 <= getattr(self, name) < float("inf"))
         for name in ("rate", "clip", "width"):
             _require(self, name, "above 0", 0 < getattr(self, name) < float("inf"))
-        for name in ("alpha", "momentum", "settle", "gain", "held_out"):
+        for name in ("alpha", "momentum", "settle", "gain"):
             _require(self, name, "from 0 to below 1", 0 <= getattr(self, name) < 1)
         _require(self, "rate_decay", "above 0 and at most 1", 0 < self.rate_decay <= 1)
         for name, known in (
@@ -112,13 +107,12 @@ def _require(config: TrainConfig, name: str, rule: str, holds: bool) -> None:
 
 
 PAPER = TrainConfig()
-# What this choice rests on: docs/adr/0013-collage.md.
-FAST = replace(
+# What these choices rest on: docs/adr/0005-fast-preset.md and docs/adr/0013-collage.md.
+FAST = replace(PAPER, epochs=100, rate=1e-3, rate_decay=1.0, settle=0.02)
+COLLAGE = replace(
     PAPER,
-    epochs=50,
+    epochs=30,
     order=20,
-    held_out=0.15,
-    patience=12,
     optimizer="adam",
     rate=1e-3,
     schedule="cosine",
@@ -127,4 +121,13 @@ FAST = replace(
     components=40,
     width=0.5,
 )
-PRESETS = {"paper": PAPER, "fast": FAST}
+PRESETS = {"paper": PAPER, "fast": FAST, "collage": COLLAGE}
+
+
+def preset_for(pixels: int) -> str:
+    """The name of the preset for a scene of so many pixels, where none is asked for.
+
+    >>> preset_for(145 * 145), preset_for(768 * 1536)
+    ('fast', 'collage')
+    """
+    return "collage" if pixels > FAST.budget else "fast"

@@ -64,10 +64,9 @@ def fit(
 
     scene: a scene, a source, or a (C, H, W) array; labels: `Labels`, or positives as an (H, W)
     mask or (n, 2) row/column pairs. Every step sees a collage of the scene's blocks, or, where
-    `config.block` is 0, the whole scene. With `config.held_out` a part of the labels tells which
-    epoch is best; with `config.folds` so many networks are trained, each without a part of the
-    labels, and the model is all of them. The same generator state gives the same bits on the same
-    machine. `on_epoch` and `on_step` report progress; when `on_step` returns
+    `config.block` is 0, the whole scene. With `config.folds` so many networks are trained, each
+    without a part of the labels, and the model is all of them. The same generator state gives the
+    same bits on the same machine. `on_epoch` and `on_step` report progress; when `on_step` returns
     True, training ends there with a usable model. With a `checkpoint` path the state is kept there
     every so many seconds and at the end; with `resume`, training goes on from it if it exists, to
     the same bits.
@@ -99,14 +98,13 @@ def fit_on(
     train: Callable[..., Model] = partial(
         run, config=config, checkpoint_every=checkpoint_every, resume=resume
     )
-    parts = config.folds or (round(1 / config.held_out) if config.held_out else 0)
-    if not parts or len(ground.positives) < 2 * parts:
+    if not config.folds or len(ground.positives) < 2 * config.folds:
         return train(
             ground, generator=generator, on_epoch=on_epoch, on_step=on_step, checkpoint=checkpoint
         )
     rng = np.random.default_rng(int(torch.randint(2**62, (), generator=generator)))
-    fold = fold_labels(ground.positives, ground.shape, parts, rng)
-    seeds = torch.randint(2**62, (config.folds or 1,), generator=generator).tolist()
+    fold = fold_labels(ground.positives, ground.shape, config.folds, rng)
+    seeds = torch.randint(2**62, (config.folds,), generator=generator).tolist()
     models: list[Model] = []
     for number, seed in enumerate(seeds):
         kept, held = (
@@ -119,14 +117,11 @@ def fit_on(
                 recipe=Recipe(name="held out", judge=partial(loss_on, held)),
                 on_epoch=_later(on_epoch, number, config),
                 on_step=_later(on_step, number, config),
-                checkpoint=fold_checkpoint(checkpoint, number) if config.folds else checkpoint,
+                checkpoint=fold_checkpoint(checkpoint, number),
             )
         )
         if not models[-1].training["finished"]:
             break
-    if not config.folds:
-        known = {**models[0].training, "judged_by": int((fold == 0).sum())}
-        return replace(models[0], training={**known, "positives": len(ground.positives)})
     return _join(ground, models, fold)
 
 
@@ -150,7 +145,7 @@ def _later(
         replace(
             progress,
             epoch=number * config.epochs + progress.epoch,
-            epochs=max(1, config.folds) * config.epochs,
+            epochs=config.folds * config.epochs,
         )
     )
 

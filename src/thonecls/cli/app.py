@@ -96,6 +96,14 @@ Preset = Annotated[
     Literal["fast", "paper"],
     Parameter(help="Settings to start from: fast takes minutes, paper is the published schedule."),
 ]
+ScenePreset = Annotated[
+    Literal["fast", "collage", "paper"] | None,
+    Parameter(
+        help="Settings to start from: fast sees the whole scene at every step and takes minutes, "
+        "collage sees blocks of it, as fast on a scene of any size, paper is the published "
+        "schedule. By default fast, and collage above 500,000 pixels."
+    ),
+]
 Json = Annotated[bool, Parameter(help="Print one JSON object and nothing else.", negative=())]
 Out = Annotated[Path, Parameter(help="Folder for the results; made if it does not exist.")]
 SceneSettings = Annotated[SceneFlags, Parameter(name="*", group=Group("How the scene is read"))]

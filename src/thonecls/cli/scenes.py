@@ -22,6 +22,7 @@ from thonecls.cli.app import (
     Preset,
     SceneFile,
     SceneFlags,
+    ScenePreset,
     SceneSettings,
     Seed,
     Settings,
@@ -30,8 +31,9 @@ from thonecls.cli.app import (
     errors,
     resolve,
 )
+from thonecls.config import preset_for
 from thonecls.errors import ConfigError, FileError
-from thonecls.options import EVERY, LabelOptions
+from thonecls.options import EVERY, LabelOptions, SceneOptions
 
 if TYPE_CHECKING:
     from thonecls.workflow import TruthFile
@@ -97,7 +99,7 @@ def check(
     scene: SceneFile,
     labels: LabelsFile | None = None,
     *,
-    preset: Preset = "fast",
+    preset: ScenePreset = None,
     config: Settings = Overrides(),  # noqa: B008
     scene_options: SceneSettings = SceneFlags(),  # noqa: B008
     label_options: LabelSettings = LabelFlags(),  # noqa: B008
@@ -145,7 +147,7 @@ def train(
     labels: LabelsFile,
     *,
     out: Out,
-    preset: Preset = "fast",
+    preset: ScenePreset = None,
     method: Annotated[
         str, Parameter(help="How to learn the class; `thonecls methods` lists them.")
     ] = "t-honecls",
@@ -214,7 +216,9 @@ def train(
             scene,
             labels,
             out,
-            config=resolve(preset, config, method),
+            config=resolve(
+                _preset(preset, scene, labels, scene_options, label_options), config, method
+            ),
             options=options,
             scene_options=scene_options,
             label_options=label_options,
@@ -226,6 +230,22 @@ def train(
             on_window=display.on_window,
         )
     return conclude(summary, json)
+
+
+def _preset(
+    given: str | None,
+    scene: Path,
+    labels: Path | None,
+    scene_options: SceneOptions,
+    label_options: LabelOptions,
+) -> str:
+    """The preset that is asked for, or the one for a scene of this size."""
+    if given is not None:
+        return given
+    from thonecls.inputs import read_scene
+
+    opened = read_scene(scene, scene_options, labels=labels, label_options=label_options)
+    return preset_for(opened.grid.shape[0] * opened.grid.shape[1])
 
 
 def _truth(

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from thonecls.config import FAST, TrainConfig
+from thonecls.config import PRESETS, TrainConfig
 from thonecls.errors import ConfigError
 from thonecls.methods import METHODS
 from thonecls.methods.settings import SETTINGS, settings
@@ -68,22 +68,29 @@ def train_command(
 ) -> str:
     """How to train as was checked; options: those of scene and labels by name."""
     words = ["thonecls", "train", str(scene), str(labels), *_flags(options, USUAL)]
-    return shlex.join([*words, *_flags(asdict(config), asdict(FAST)), "--out", "run"])
+    return shlex.join([*words, *_config_flags(asdict(config)), "--out", "run"])
 
 
 def repeat_command(run: Mapping[str, Any]) -> str:
     """The command that makes a map again, from what is written of its run."""
     if "dataset" in run:
         words = ["thonecls", "demo", "--target", run["target"], "--seed", run["seed"]]
-        words += ["--positives", run["positives"], *_flags(run["config"], asdict(FAST))]
+        words += ["--positives", run["positives"], *_config_flags(run["config"])]
         return shlex.join([*map(str, words), "--out", run["out"]])
     words = ["thonecls", "train", run["cube"], run["labels"], "--out", run["out"]]
     words += _flags({name: run[name] for name in USUAL if name in run}, USUAL)
     if run["method"] in SETTINGS:
-        words += _flags(run["config"], asdict(settings(run["method"], FAST)))
-    if run["threshold_reason"] == GIVEN:
+        words += _config_flags(run["config"], run["method"])
+    if run.get("threshold_reason") == GIVEN:
         words += ["--threshold", str(run["threshold"])]
     return shlex.join(words)
+
+
+def _config_flags(config: Mapping[str, Any], method: str = "t-honecls") -> list[str]:
+    """Words for the settings: the preset they come from, and those that differ from it."""
+    preset = "collage" if config.get("block") else "fast"  # older runs know no blocks
+    words = ["--preset", preset] if preset == "collage" else []
+    return words + _flags(config, asdict(settings(method, PRESETS[preset])))
 
 
 def _flags(values: Mapping[str, Any], usual: Mapping[str, Any]) -> list[str]:
