@@ -34,7 +34,6 @@ BENCHMARKS = {  # by the page that shows them
     **dict.fromkeys(("images", "trees"), "docs/images.md"),
 }
 # Half of the pixels, a step: what windowed training is compared at.
-HALF = {("indian-pines", 2): 10512, ("indian-pines", 11): 10512, ("houston-crop", 5): 8192}
 
 
 def table(results: Results) -> str:
@@ -101,22 +100,6 @@ def bench_table(name: str) -> str:
     return "\n".join([*lines, "", f"({facts})"])
 
 
-def windows_table(results: Results) -> str:
-    """Training on sheets of windows against the whole scene, from the recorded trainings."""
-    shown: list[Record] = []
-    lines = ["| class | whole scene | half of its pixels a step, in windows |", "|---|---|---|"]
-    for (dataset, target), budget in HALF.items():
-        cell = Cell(dataset, target, preset="fast")
-        cells = []
-        for change in ({}, {"budget": budget}):
-            runs = seeds_of(results, cell, change)[:3]
-            f1 = [r.facts["scores"]["f1"] for r in runs]
-            shown += runs
-            cells.append(f"{_mean(f1)} (n = {len(f1)})" if f1 else "")
-        lines.append(f"| {dataset} {target} | {' | '.join(cells)} |")
-    return "\n".join([*lines, "", _counted(shown)])
-
-
 def _cell(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
@@ -147,14 +130,13 @@ def draw_collapse(results: Results, path: Path) -> None:
 def main() -> None:
     """Every table and figure that has records; the others stay as they are."""
     recorded = read_results(RECORDS)
-    speed, methods, images = (Path(f"docs/{page}.md") for page in ("speed", "methods", "images"))
+    methods, images = (Path(f"docs/{page}.md") for page in ("methods", "images"))
     insert(methods, "methods", as_markdown())
     insert(images, "image-methods", image_methods())
     for name, page in BENCHMARKS.items():
         if (SPEED / f"{name}.json").exists():
             insert(Path(page), name, bench_table(name))
     insert(Path("README.md"), "training", table(recorded))
-    insert(speed, "windows", windows_table(recorded))
     if all(seeds_of(recorded, Cell("indian-pines", 2), change) for change in COLLAPSE.values()):
         draw_collapse(recorded, Path("docs/figures/collapse.png"))
 

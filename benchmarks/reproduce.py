@@ -18,7 +18,6 @@ import cyclopts
 from rich.console import Console
 
 from published import RECORDS, WORK, insert
-from render import HALF
 from thonecls.benchmark import STUDIES, Cell, Results, Study, cells_of, read_results, run_cells
 from thonecls.benchmark.figures import draw_study_curves
 from thonecls.benchmark.places import is_present, score_of
@@ -140,18 +139,8 @@ PARTS: dict[str, Part] = {
         replace(STUDIES["table-ip-pu"], places=(("pavia-university", 2), ("pavia-university", 8))),
         name="table-ip-pu",
     ),
-    **{
-        f"windows-{dataset}-{target}": Part(
-            Study(
-                "FAST on the whole scene, and on windows of half of it",
-                ((dataset, target),),
-                {"whole scene": {}, "windows": {"budget": budget}},
-            ),
-            3,
-            {"preset": "fast"},
-        )
-        for (dataset, target), budget in HALF.items()
-    },
+    "collage": Part(STUDIES["collage"], 2),
+    **{name: Part(STUDIES[name], 2) for name in ("tuning-scattered", "tuning-half", "tuning-plot")},
 }
 
 

@@ -17,7 +17,7 @@ from thonecls.methods import METHODS, Method, deep
 from thonecls.methods.images import IMAGE_METHODS, ImageMethod, image_settings
 from thonecls.splits import PROTOCOLS
 
-Preset = Literal["paper", "fast"]
+Preset = Literal["paper", "fast", "collage"]
 PriorName = Literal["paper", "true", "km1", "km2", "bbe"]
 
 

@@ -38,6 +38,7 @@ from thonecls.splits import PROTOCOLS, Split, fixed_split
 from thonecls.version import commit
 
 OnRecord = Callable[[Cell, dict[str, Any]], None]
+CURVES = 200_000  # pixels: of a larger scene F1 is not measured after every epoch
 NODATA = 255  # in stored maps: uint8, the probability times 254
 
 
@@ -178,9 +179,9 @@ def _measure(cell: Cell, data: Dataset, folder: Path) -> dict[str, Any]:
     prior = _prior(cell, data, split)
     config = config_of(cell, prior)
     of_class = data.truth == cell.target
-    began = time.perf_counter()
+    began, threshold = time.perf_counter(), 0.5
     if METHODS[cell.method].network:
-        probability, training = _train(cell, config, data, split, folder)
+        probability, threshold, training = _train(cell, config, data, split, folder)
     else:
         options = {"prior": prior} if METHODS[cell.method].needs_prior else {}
         with warnings.catch_warnings():
@@ -188,11 +189,12 @@ def _measure(cell: Cell, data: Dataset, folder: Path) -> dict[str, Any]:
             probability = METHODS[cell.method](data.scene, split.labels, cell.seed, **options)
         training = {"training_seconds": round(time.perf_counter() - began, 3)}
     unlabeled = probability.flat[split.labels.unlabeled]
-    pu = evaluate_pu(probability[split.test & of_class], unlabeled)
-    warning = find_degenerate(probability, split.labels.positive)
+    pu = evaluate_pu(probability[split.test & of_class], unlabeled, threshold=threshold)
+    warning = find_degenerate(probability, split.labels.positive, threshold)
     _store_map(map_path(folder, cell), probability)
     return {
-        "scores": asdict(evaluate(probability, of_class, split.test)),
+        "scores": asdict(evaluate(probability, of_class, split.test, threshold=threshold)),
+        "threshold": threshold,
         "pu": asdict(pu),
         **({"prior": prior} if prior is not None else {}),
         **({"warning": warning} if warning else {}),
@@ -220,13 +222,15 @@ def _prior(cell: Cell, data: Dataset, split: Split) -> float | None:
 
 def _train(
     cell: Cell, config: TrainConfig, data: Dataset, split: Split, folder: Path
-) -> tuple[NDArray[np.float32], dict[str, Any]]:
-    """The score map of a network, and how its training went, F1 by epoch included."""
+) -> tuple[NDArray[np.float32], float, dict[str, Any]]:
+    """The score map of a network, its cut, and how its training went, F1 by epoch included."""
     checkpoint, kept = _kept(folder, cell)
     f1: list[float] = json.loads(kept.read_text("utf-8")) if kept.exists() else []
     of_class = data.truth == cell.target
 
     def on_epoch(progress: Progress[Model]) -> None:
+        if of_class.size > CURVES:
+            return
         probability = progress.snapshot().score(data.scene, device=config.device)
         # A checkpoint may lie before the last figure kept: that epoch comes a second time.
         f1[progress.epoch - 1 :] = [round(evaluate(probability, of_class, split.test).f1, 3)]
@@ -243,10 +247,14 @@ def _train(
         resume=True,
     )
     probability = model.score(data.scene, device=config.device)
-    return probability, {
-        "training_seconds": model.training["seconds"],
-        "curves": {**short_curves(model.training["history"]), "f1": f1},
-    }
+    return (
+        probability,
+        model.threshold,
+        {
+            "training_seconds": model.training["seconds"],
+            "curves": {**short_curves(model.training["history"]), "f1": f1},
+        },
+    )
 
 
 def _kept(folder: Path, cell: Cell) -> tuple[Path, Path]:

@@ -106,9 +106,11 @@ TUNING = (
 
 def _tuning(title: str, protocol: Protocol) -> Study:
     """T-HOneCls and every method on spectra, with labels that a protocol draws."""
-    columns = {"T-HOneCls": {"method": "t-honecls"}, **SPECTRAL}
-    fixed = {"preset": "fast", "protocol": protocol}
-    return Study(title, TUNING, {label: change | fixed for label, change in columns.items()})
+    columns: dict[str, dict[str, Any]] = {"T-HOneCls": {"preset": "collage"}}
+    columns |= {label: {**change, "preset": "fast"} for label, change in SPECTRAL.items()}
+    for change in columns.values():
+        change["protocol"] = protocol
+    return Study(title, TUNING, columns)
 
 
 STUDIES: dict[str, Study] = {
@@ -179,6 +181,15 @@ STUDIES: dict[str, Study] = {
         curves=("loss", "accuracy"),
     ),
     "maps": Study("Distribution maps", (*HONGHU, *HANCHUAN, *LONGKOU), METHODS, maps=True),
+    "collage": Study(
+        "The whole scene at every step, or a collage of its blocks",
+        (*_places("indian-pines", 2, 11), ("houston-crop", 5), ("enmap-potsdam", 4)),
+        {
+            f"{preset}, {protocol}": {"preset": preset, "protocol": protocol}
+            for protocol in ("paper", "half", "spatial")
+            for preset in ("fast", "collage")
+        },
+    ),
     "tuning-scattered": _tuning("Labels from all over the class", "resampled"),
     "tuning-half": _tuning("Labels from one side of the class, tests on the other", "half"),
     "tuning-plot": _tuning("Labels from one compact patch, tests a block away", "plot"),

@@ -119,7 +119,7 @@ def check(
         labels,
         scene_options=scene_options,
         label_options=label_options,
-        config=resolve(preset, config),
+        config=resolve(_preset(preset, scene, labels, scene_options, label_options), config),
     )
     if json:
         print(jsonlib.dumps(found))
