@@ -13,27 +13,43 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from published import RECORDS, SPEED, insert
 from thonecls.benchmark import Cell, Record, Results, read_results
 from thonecls.benchmark.paper import in_tables
 from thonecls.benchmark.plan import changed
+from thonecls.collage import build_pool
+from thonecls.config import COLLAGE
+from thonecls.datasets import indian_pines
 from thonecls.methods.catalogue import as_markdown
 from thonecls.methods.images import as_markdown as image_methods
-from thonecls.report import CLASS, FALSE, save_figure
+from thonecls.report import CLASS, FALSE, false_colour, save_figure
+from thonecls.scene import Scene
+from thonecls.splits import paper_split
 
 NAMES = {2: "2, Corn-notill", 11: "11, Soybean-mintill"}
 SCORES = ("f1", "precision", "recall", "auc")
 COLLAPSE: dict[str, dict[str, Any]] = {"taylor": {}, "variational": {"loss": "variational"}}
 BENCHMARKS = {  # by the page that shows them
     **dict.fromkeys(
-        ("start", "step", "checkpoint", "scoring", "scale", "schedule", "mapping"), "docs/speed.md"
+        (
+            "start",
+            "step",
+            "checkpoint",
+            "scoring",
+            "scale",
+            "schedule",
+            "mapping",
+            "training-scale",
+        ),
+        "docs/speed.md",
     ),
     "priors": "docs/methods.md",
     **dict.fromkeys(("images", "trees"), "docs/images.md"),
 }
-# Half of the pixels, a step: what windowed training is compared at.
 
 
 def table(results: Results) -> str:
@@ -127,6 +143,34 @@ def draw_collapse(results: Results, path: Path) -> None:
     save_figure(figure, path)
 
 
+def draw_collage(path: Path) -> None:
+    """One canvas of Indian Pines in false colour, blocks around labels framed."""
+    data, block = indian_pines(), COLLAGE.block
+    shown = Scene(data.scene.cube[list(data.rgb)], data.scene.valid)
+    rng = np.random.default_rng(1)
+    positive = paper_split(data.truth, 2).labels.positive
+    pool = build_pool(shown, positive, block=block, components=0, rng=rng)
+    chosen = rng.choice(len(pool.labels), COLLAGE.label_blocks, replace=False)
+    cut = pool.cut(chosen, COLLAGE.random_blocks, block, rng)
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
+    whole, canvas = figure.subplots(1, 2)
+    whole.imshow(false_colour(shown))
+    rows, columns = np.divmod(pool.pixels[chosen], shown.shape[1])
+    whole.scatter(columns, rows, s=16, c=CLASS, edgecolors="white", linewidths=0.6)
+    whole.set_title("The scene, with the positives of one step", fontsize=10)
+    canvas.imshow(false_colour(Scene(cut.cube, np.ones(cut.fair.shape, dtype=bool))))
+    for pixel in cut.positive.tolist():
+        row, column = divmod(pixel, cut.fair.shape[1])
+        corner = column // block * block - 0.5, row // block * block - 0.5
+        canvas.add_patch(Rectangle(corner, block, block, fill=False, ec="white", linewidth=1.6))
+        canvas.scatter([column], [row], s=16, c=CLASS, edgecolors="white", linewidths=0.6)
+    canvas.set_title("What the step sees: blocks around them, and from anywhere", fontsize=10)
+    for axis in (whole, canvas):
+        axis.set_xticks([])
+        axis.set_yticks([])
+    save_figure(figure, path)
+
+
 def main() -> None:
     """Every table and figure that has records; the others stay as they are."""
     recorded = read_results(RECORDS)
@@ -137,6 +181,7 @@ def main() -> None:
         if (SPEED / f"{name}.json").exists():
             insert(Path(page), name, bench_table(name))
     insert(Path("README.md"), "training", table(recorded))
+    draw_collage(Path("docs/figures/collage.png"))
     if all(seeds_of(recorded, Cell("indian-pines", 2), change) for change in COLLAPSE.values()):
         draw_collapse(recorded, Path("docs/figures/collapse.png"))
 

@@ -1,0 +1,93 @@
+"""Training on scenes of 0.02 to 100 megapixels with 64 bands, from a file on disk.
+
+    python benchmarks/training.py [--megapixels 0.02,1,16,100] [--folder FOLDER]
+
+Each size runs in its own process, with the preset for large scenes; the file is noise on a pattern,
+6.4 GB at 100 megapixels, and is removed afterwards. The peak is of the whole process.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import cyclopts
+import numpy as np
+import torch
+
+from measure import publish
+from thonecls.arrays import open_scene
+from thonecls.benchmark.machine import forget_peak, peak_memory
+from thonecls.config import COLLAGE
+from thonecls.train import fit
+
+BANDS, PERIOD = 64, 128
+
+
+def write_scene(path: Path, side: int) -> None:
+    """A cube (bands, rows, columns) of uint8, written band by band."""
+    rng = np.random.default_rng(0)
+    tile = rng.integers(0, 100, size=(BANDS, PERIOD, PERIOD), dtype=np.uint8)
+    tile[:20, 40:80, 40:80] += 100  # the class
+    cube = np.lib.format.open_memmap(path, "w+", np.uint8, (BANDS, side, side))
+    times = -(-side // PERIOD)
+    for band in range(BANDS):
+        cube[band] = np.tile(tile[band], (times, times))[:side, :side]
+    cube.flush()
+
+
+def measure(path: Path) -> dict[str, float]:
+    """Train to the end; seconds of the clock and of the processor, and bytes."""
+    source = open_scene(path, axis="first")
+    rows, columns = (np.random.default_rng(1).integers(0, n // PERIOD, 100) for n in source.shape)
+    offsets = np.random.default_rng(2).integers(40, 80, size=(2, 100))
+    positives = np.unique(np.stack([rows, columns], 1) * PERIOD + offsets.T, axis=0)
+    forget_peak()
+    began, worked = time.perf_counter(), time.process_time()
+    model = fit(source, positives, config=COLLAGE, generator=torch.Generator().manual_seed(0))
+    return {
+        "seconds": time.perf_counter() - began,
+        "cpu": time.process_time() - worked,
+        "steps": model.training["seconds"],
+        "bytes": float(peak_memory() or 0),
+    }
+
+
+def main(
+    *,
+    megapixels: tuple[float, ...] = (0.02, 1, 16, 100),
+    folder: Path | None = None,
+    child: Path | None = None,
+) -> None:
+    """Measure every size in its own process."""
+    if child is not None:
+        print(json.dumps(measure(child)))
+        return
+    table = []
+    for size in megapixels:
+        with tempfile.TemporaryDirectory(dir=folder) as temporary:
+            path = Path(temporary) / "scene.npy"
+            write_scene(path, max(PERIOD, round(math.sqrt(size * 1e6))))
+            command = [sys.executable, __file__, "--child", str(path)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found = json.loads(done.stdout)
+        table.append(
+            {
+                "Mpx": size,
+                "seconds": found["seconds"],
+                "of these in steps": found["steps"],
+                "core seconds": found["cpu"],
+                "peak GiB": found["bytes"] / 2**30,
+            }
+        )
+        print(table[-1], flush=True)
+    publish("training-scale", table)
+
+
+if __name__ == "__main__":
+    cyclopts.run(main)
