@@ -139,7 +139,7 @@ PARTS: dict[str, Part] = {
         replace(STUDIES["table-ip-pu"], places=(("pavia-university", 2), ("pavia-university", 8))),
         name="table-ip-pu",
     ),
-    "collage": Part(STUDIES["collage"], 2),
+    "collage": Part(STUDIES["collage"]),
     **{name: Part(STUDIES[name], 2) for name in ("tuning-scattered", "tuning-half", "tuning-plot")},
 }
 

@@ -185,9 +185,11 @@ STUDIES: dict[str, Study] = {
         "The whole scene at every step, or a collage of its blocks",
         (*_places("indian-pines", 2, 11), ("houston-crop", 5), ("enmap-potsdam", 4)),
         {
-            f"{preset}, {protocol}": {"preset": preset, "protocol": protocol}
-            for protocol in ("paper", "half", "spatial")
-            for preset in ("fast", "collage")
+            "whole scene, half": {"preset": "fast", "protocol": "half"},
+            **{
+                f"collage, {protocol}": {"preset": "collage", "protocol": protocol}
+                for protocol in ("half", "paper", "spatial")
+            },
         },
     ),
     "tuning-scattered": _tuning("Labels from all over the class", "resampled"),
