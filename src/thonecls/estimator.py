@@ -79,9 +79,12 @@ class THOneCls(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             raise NotFittedError("this THOneCls is not fitted: call fit(cube, positives) first")
         return self.model_.score(as_scene(cube, bands=self.bands_), device=self.device)
 
-    def predict(self, cube: Scene | NDArray[Any], threshold: float = 0.5) -> NDArray[np.bool_]:
-        """Where the probability is strictly above the threshold: (H, W) bool."""
-        return np.asarray(self.predict_proba(cube) > threshold)
+    def predict(
+        self, cube: Scene | NDArray[Any], threshold: float | None = None
+    ) -> NDArray[np.bool_]:
+        """Where the probability is strictly above the threshold, the model's own: (H, W) bool."""
+        probability = self.predict_proba(cube)
+        return np.asarray(probability > (self.model_.threshold if threshold is None else threshold))
 
     def score(
         self,
@@ -95,7 +98,8 @@ class THOneCls(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         leave out unlabelled pixels and training positives.
         """
         probability = self.predict_proba(cube)
-        return evaluate(probability, positive_mask(truth, probability.shape), test).f1 / 100
+        of_class = positive_mask(truth, probability.shape)
+        return evaluate(probability, of_class, test, threshold=self.model_.threshold).f1 / 100
 
     def _axis(self, cube: Scene | NDArray[Any], labels: NDArray[Any]) -> Literal["first", "last"]:
         if isinstance(cube, Scene):

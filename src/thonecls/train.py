@@ -19,7 +19,6 @@ from thonecls.ground import CollageGround, SceneGround
 from thonecls.loop import Ground, Progress, Recipe, check_prior, run
 from thonecls.losses import variational
 from thonecls.model import Model, resolve_device
-from thonecls.priors import bbe
 from thonecls.scene import Source
 from thonecls.splits import Labels, fold_labels
 
@@ -170,6 +169,8 @@ def _join(ground: LabelGround, models: list[Model], fold: NDArray[np.int64]) -> 
     Each label is scored by the network that has not seen it. Those scores against the unlabeled
     pixels' say how much of the scene the class covers; the cut marks that much.
     """
+    from thonecls.priors import bbe  # brings scikit-learn, which a single network does not need
+
     nets = [model.net for model in models]
     parts = [
         _logits(ground.only(np.flatnonzero(fold == number)), net) for number, net in enumerate(nets)

@@ -20,7 +20,7 @@ from thonecls.benchmark.results import Results, append_record
 from thonecls.datasets import write_example
 from thonecls.version import UNKNOWN, commit, software
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGE = "before\n<!-- table: a -->\n{}\n<!-- end of table -->\nafter\n"
 QUICK = ("--epochs", 1, "--batches", 2, "--unlabeled", 50, "--width", 0.25)

@@ -119,7 +119,7 @@ def test_a_model_is_not_overwritten_by_accident(
         (["--device", "cuda"], "the device 'cuda' cannot be used here"),
         (["--seed", "99999999999999999999"], "'seed' must be from 0"),
         (["--loss", "hinge"], "'loss' must be one of taylor, variational"),
-        (["--budget", "100"], "100 pixels are too few to learn from windows"),
+        (["--budget", "100"], "too large to be seen whole at every step"),
         (["--bands-axis", "last"], "labels have shape"),
     ],
 )

@@ -245,15 +245,18 @@ def test_maps_lie_where_the_scene_lies_to_the_last_digit(
         assert made.shape == (37, 50)
 
 
-def test_a_threshold_by_held_out_labels(
+def test_a_threshold_by_labels_left_out_is_in_the_model_and_every_map_uses_it(
     example: Example, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["train", example.scene, example.labels, *WHERE, *QUICK, "--threshold", "auto"]
-    assert run(*command, "--out", tmp_path / "none") == 2
-    assert "--holdout" in capsys.readouterr().err
-    assert run(*command, "--holdout", "0.3", "--out", tmp_path / "run", "--json") == 0
+    command = ["train", example.scene, example.labels, *WHERE, *QUICK, "--folds", "2"]
+    assert run(*command, "--out", tmp_path / "run", "--json") == 0
     summary = said(capsys)
-    assert summary["threshold_reason"]
+    assert "labels left out of training say the class covers" in summary["threshold_reason"]
+    assert run("map", tmp_path / "run", example.scene, "--out", tmp_path / "map", "--json") == 0
+    assert said(capsys)["threshold"] == summary["threshold"] != 0.5
+    again = ["map", tmp_path / "run", example.scene, "--threshold", "0.5"]
+    assert run(*again, "--out", tmp_path / "half", "--json") == 0
+    assert said(capsys)["threshold_reason"] == "given by hand"
     with rasterio.open(tmp_path / "run/probability.tif") as file:
         probability = file.read(1)
     with rasterio.open(tmp_path / "run/map.tif") as file:

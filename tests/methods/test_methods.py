@@ -281,14 +281,13 @@ def test_vpu_needs_two_labels_and_may_be_stopped_at_once(easy: Dataset, labels: 
     assert 0 < model.ceiling <= 1
 
 
-def test_vpu_holds_out_within_windows_too(easy: Dataset, labels: Labels) -> None:
-    large = synthetic(height=96, width=96, bands=4, fields=12, seed=5)
-    few = np.zeros(large.scene.shape, dtype=bool)
-    few.flat[np.flatnonzero(large.truth == 1)[::40]] = True
-    given = draw_labels(few, large.scene.valid, 250, np.random.default_rng(0))
-    model = train("vpu", large, given, epochs=1, budget=2 * 32 * 32)
-    assert model.training["windows"] > 2
-    assert model.training["selected_epoch"] == 1
+@pytest.mark.parametrize("method", ["vpu", "pan", "nnpu", "t-honecls"])
+def test_networks_train_on_collages_too(easy: Dataset, labels: Labels, method: str) -> None:
+    prior: dict[str, Any] = {"prior": 0.2} if METHODS[method].needs_prior else {}
+    model = train(method, easy, labels, epochs=2, block=8, **prior)
+    assert "places" in model.training
+    assert model.training["finished"]
+    assert ("selected_epoch" in model.training) == (method == "vpu")
 
 
 def test_the_game_of_pan_is_that_of_two_networks_by_turns(easy: Dataset, labels: Labels) -> None:

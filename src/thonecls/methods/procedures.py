@@ -78,4 +78,6 @@ def score_deep(
     settings = deep.settings(method, config, prior=prior, **change)
     generator = torch.Generator().manual_seed(seed)
     model = deep.train(method, scene, labels, config=settings, generator=generator)
-    return model.score(scene, device=settings.device)
+    probability = model.score(scene, device=settings.device)
+    # The model's own cut moves to 0.5; the order of the pixels stays.
+    return np.interp(probability, [0, model.threshold, 1], [0, 0.5, 1]).astype(np.float32)
