@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from thonecls.choices import CONSISTENCIES, DECAYS, LOSSES
+from thonecls.choices import CONSISTENCIES, DECAYS, LOSSES, known_losses
 from thonecls.errors import ConfigError
 
 
@@ -89,8 +89,8 @@ class TrainConfig:
             _require(self, name, "from 0 to below 1", 0 <= getattr(self, name) < 1)
         _require(self, "rate_decay", "above 0 and at most 1", 0 < self.rate_decay <= 1)
         for name, known in (
-            ("loss", LOSSES),
-            ("warmup_loss", LOSSES),
+            ("loss", known_losses()),
+            ("warmup_loss", known_losses()),
             ("consistency", CONSISTENCIES),
             ("decay", DECAYS),
             ("optimizer", ("sgd", "adam")),
