@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from measure import flops, publish
-from thonecls.config import FAST, TrainConfig
+from thonecls.config import COLLAGE, TrainConfig
 from thonecls.ground import CollageBatch, CollageGround
 from thonecls.loop import Recipe, _start, _step_
 
@@ -39,6 +39,7 @@ def sides(config: TrainConfig) -> dict[str, Callable[[], object]]:
         block=config.block,
         label_blocks=config.label_blocks,
         random_blocks=config.random_blocks,
+        gain=config.gain,
         components=config.components,
         device=torch.device("cpu"),
         width=config.width,
@@ -90,7 +91,7 @@ def main(*, rounds: int = 15, threads: tuple[int, ...] = (1, 2)) -> None:
         torch.set_num_threads(count)
         for components in (40, 13):
             for width in (0.5, 1.0):
-                works = sides(replace(FAST, components=components, width=width, device="cpu"))
+                works = sides(replace(COLLAGE, components=components, width=width, device="cpu"))
                 ms = {name: 1e3 * seconds for name, seconds in busy(works, rounds).items()}
                 parts = {name: ms[name] for name in ("cut", "student", "teacher")}
                 peak = 2 * SIZE**3 / ms["matmul"]
