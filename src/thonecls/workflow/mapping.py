@@ -127,7 +127,7 @@ def choose_threshold(models: Sequence[Model], given: float | None) -> tuple[floa
         return threshold, (
             f"it maps as much as labels left out of training say the class covers, {share:.2%}"
         )
-    return threshold, "where a pixel is as likely as not to be the class, by the loss's own theory"
+    return threshold, "as in the paper"
 
 
 def score_here(models: Sequence[Model], scene: SceneInput, device: str) -> Windows:
