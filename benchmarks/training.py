@@ -3,7 +3,8 @@
     python benchmarks/training.py [--megapixels 0.02,1,16,100] [--folder FOLDER]
 
 Each size runs in its own process, with the preset for large scenes; the file is noise on a pattern,
-6.4 GB at 100 megapixels, and is removed afterwards. The peak is of the whole process.
+an ENVI cube of 6.4 GB at 100 megapixels, and is removed afterwards. The peak is of the whole
+process.
 """
 
 from __future__ import annotations
@@ -21,29 +22,31 @@ import numpy as np
 import torch
 
 from measure import publish
-from thonecls.arrays import open_scene
 from thonecls.benchmark.machine import forget_peak, peak_memory
 from thonecls.config import COLLAGE
+from thonecls.raster import open_raster
 from thonecls.train import fit
 
 BANDS, PERIOD = 64, 128
 
 
 def write_scene(path: Path, side: int) -> None:
-    """A cube (bands, rows, columns) of uint8, written band by band."""
+    """An ENVI cube of uint8, written band by band."""
     rng = np.random.default_rng(0)
     tile = rng.integers(0, 100, size=(BANDS, PERIOD, PERIOD), dtype=np.uint8)
     tile[:20, 40:80, 40:80] += 100  # the class
-    cube = np.lib.format.open_memmap(path, "w+", np.uint8, (BANDS, side, side))
     times = -(-side // PERIOD)
-    for band in range(BANDS):
-        cube[band] = np.tile(tile[band], (times, times))[:side, :side]
-    cube.flush()
+    with path.open("wb") as file:
+        for band in range(BANDS):
+            np.tile(tile[band], (times, times))[:side, :side].tofile(file)
+    header = {"samples": side, "lines": side, "bands": BANDS, "data type": 1, "interleave": "bsq"}
+    lines = ["ENVI", *(f"{name} = {value}" for name, value in header.items())]
+    path.with_suffix(".hdr").write_text("\n".join(lines))
 
 
 def measure(path: Path) -> dict[str, float]:
     """Train to the end; seconds of the clock and of the processor, and bytes."""
-    source = open_scene(path, axis="first")
+    source = open_raster(path)
     rows, columns = (np.random.default_rng(1).integers(0, n // PERIOD, 100) for n in source.shape)
     offsets = np.random.default_rng(2).integers(40, 80, size=(2, 100))
     positives = np.unique(np.stack([rows, columns], 1) * PERIOD + offsets.T, axis=0)
@@ -71,7 +74,7 @@ def main(
     table = []
     for size in megapixels:
         with tempfile.TemporaryDirectory(dir=folder) as temporary:
-            path = Path(temporary) / "scene.npy"
+            path = Path(temporary) / "scene.bsq"
             write_scene(path, max(PERIOD, round(math.sqrt(size * 1e6))))
             command = [sys.executable, __file__, "--child", str(path)]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
