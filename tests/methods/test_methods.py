@@ -38,6 +38,8 @@ FLOORS = dict.fromkeys(METHODS, 75.0) | {
     "pan": 0.0,  # at this rate its discriminator learns the labels by heart: see below
     "pan-reference": 0.0,
 }
+# From some initialisations their sigmoid has no gradient: they begin with cross-entropy.
+COLD = ("nnpu", "dist-pu")
 INSTALLED = {"maxent": "elapid", "elkan-noto": "pulearn", "pu-bagging": "pulearn"}
 
 
@@ -62,6 +64,8 @@ def score(
     options: dict[str, Any] = {"config": replace(QUICK, epochs=epochs)} if method.network else {}
     if method.needs_prior:
         options["prior"] = 0.35
+    if name in COLD:
+        options["config"] = replace(QUICK, epochs=epochs + 6, warmup=6)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return method(scene, labels, seed, **options)
