@@ -10,6 +10,7 @@ from thonecls.version import __version__
 
 if TYPE_CHECKING:
     from thonecls.classifier import PUClassifier as PUClassifier
+    from thonecls.config import COLLAGE as COLLAGE
     from thonecls.config import FAST as FAST
     from thonecls.config import PAPER as PAPER
     from thonecls.config import TrainConfig as TrainConfig
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from thonecls.trees import PUExtraTreesClassifier as PUExtraTreesClassifier
 
 _HOMES = {
+    "COLLAGE": "thonecls.config",
     "FAST": "thonecls.config",
     "PAPER": "thonecls.config",
     "Model": "thonecls.model",

@@ -65,7 +65,8 @@ class SceneGround:
         if size > budget:
             raise SceneError(
                 f"a scene of {size:,} pixels is too large to be seen whole at every step: train on "
-                f"blocks of it (--preset collage), or raise the budget, now {budget:,} pixels"
+                "blocks of it (--preset collage, or config=COLLAGE), or raise the budget, now "
+                f"{budget:,} pixels"
             )
         whole = read_all(source)
         if not isinstance(labels, Labels):
