@@ -33,7 +33,7 @@ from thonecls.splits import Labels, check_labels, check_positives, draw_labels, 
 
 Pixels = tuple[Tensor, Tensor]  # flat indices of positive and of unlabeled ones
 ROUNDS = 2  # collages that every positive is judged in
-FROZEN = 24  # collages whose statistics a model keeps: more change no probability by 0.01
+FROZEN = 24  # collages whose mean statistics a model keeps
 Indices = NDArray[np.int64]
 
 

@@ -201,7 +201,6 @@ def _join(ground: LabelGround, models: list[Model], fold: NDArray[np.int64]) -> 
             "selected_by_fold": [fact.get("selected_epoch") for fact in facts],
             "finished": len(models) == int(fold.max()) + 1 and all(f["finished"] for f in facts),
             "prevalence": prevalence,
-            "held_out_recall": float((positive > threshold).mean()),
         },
     )
 

@@ -24,10 +24,10 @@ from thonecls.workflow.mapping import (
     OnWindow,
     Sample,
     Windows,
-    choose_threshold,
     finish,
     make_map,
     tags_of,
+    threshold_of,
 )
 from thonecls.workflow.reporting import TruthFile, write_report
 from thonecls.workflow.runs import CURVES, RUN, model_files, write_json
@@ -102,7 +102,7 @@ def make_and_judge(
     options, out = task.options, task.out
     asked = _ask(task)
     sample = Sample(np.concatenate([asked.held_out, asked.trained, asked.unlabeled]))
-    threshold, reason = choose_threshold(models, options.threshold)
+    threshold, reason = threshold_of(models, options.threshold)
     style = Style(threshold, options.floats, options.label, _tags(task, models))
     made = make_map(
         out,

@@ -115,7 +115,7 @@ def _count(out: Path) -> tuple[int, int]:
     return valid, mapped
 
 
-def choose_threshold(models: Sequence[Model], given: float | None) -> tuple[float, str]:
+def threshold_of(models: Sequence[Model], given: float | None) -> tuple[float, str]:
     """Above which probability a pixel is mapped, and where that comes from."""
     if given is not None:
         return given, GIVEN
@@ -212,7 +212,7 @@ def map_scene(
     paths = model_files(model)
     models = [Model.load(path) for path in paths]
     opened = match(read_scene(scene, options, bands=models[0].bands), models[0], tolerance)
-    cut, reason = choose_threshold(models, threshold)
+    cut, reason = threshold_of(models, threshold)
     style = Style(cut, floats, label_of(models[0]), {**tags_of(paths), "scene": scene.name})
     score = (
         score_here(models, opened, device)
