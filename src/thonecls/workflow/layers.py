@@ -43,8 +43,6 @@ class Style:
 class Layers(Protocol):
     """Takes windows in any order; the files appear when all have been written."""
 
-    threshold: float  # may be set until the end
-
     def write(self, part: Scored) -> None: ...
     def done(self, rows: slice, columns: slice) -> bool: ...
 
@@ -71,14 +69,6 @@ class _Rasters:
     map: MapWriter
     spread: LayerWriter | None
     novelty: LayerWriter | None
-
-    @property
-    def threshold(self) -> float:
-        return self.map.threshold
-
-    @threshold.setter
-    def threshold(self, value: float) -> None:
-        self.map.threshold = value
 
     def write(self, part: Scored) -> None:
         for writer, values in ((self.spread, part.spread), (self.novelty, part.novelty)):
