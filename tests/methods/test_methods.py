@@ -28,15 +28,22 @@ from thonecls.train import fit, prepare
 QUICK = TrainConfig(
     epochs=14, batches=4, unlabeled=250, width=0.25, rate=2e-2, rate_decay=1.0, device="cpu"
 )
-# Classes of one scene look alike here; what cannot tell them apart by design has no floor.
+# F1. A map that is positive everywhere has 52, one that is negative everywhere 0.
 FLOORS = dict.fromkeys(METHODS, 75.0) | {
     "t-honecls": 90.0,
     "taylor": 90.0,
-    "variational": 0.0,  # collapses by design
     "bce": 50.0,  # loses recall: the class is in the unlabeled, as negatives
-    "sce": 0.0,  # begins to learn only after twice as many epochs
-    "pan": 0.0,  # at this rate its discriminator learns the labels by heart: see below
-    "pan-reference": 0.0,
+}
+# AUC, where what is above 0.5 still comes and goes while the order of the pixels is learnt.
+ORDERED = {"pan": 80.0, "pan-reference": 75.0}
+# A game goes back and forth: the steps are bounded, also where the loss is a sum, and end small.
+GAME: dict[str, Any] = {"epochs": 40, "rate": 5e-3, "clip": 1.0, "schedule": "cosine"}
+# At the common rate these swing: what a test sees is where they happen to be in the last epoch.
+SUITED: dict[str, dict[str, Any]] = {
+    "variational": {"rate": 5e-3},
+    "sce": {"rate": 5e-3},
+    "pan": GAME,
+    "pan-reference": GAME,
 }
 # From some initialisations their sigmoid has no gradient: they begin with cross-entropy.
 COLD = ("nnpu", "dist-pu")
@@ -56,7 +63,13 @@ def labels(easy: Dataset) -> Labels:
 
 
 def score(
-    name: str, scene: Scene, labels: Labels, seed: int = 0, *, epochs: int = QUICK.epochs
+    name: str,
+    scene: Scene,
+    labels: Labels,
+    seed: int = 0,
+    *,
+    epochs: int = QUICK.epochs,
+    **change: Any,
 ) -> np.ndarray[Any, Any]:
     if name in INSTALLED:
         pytest.importorskip(INSTALLED[name])
@@ -68,7 +81,7 @@ def score(
         options["config"] = replace(QUICK, epochs=epochs + 6, warmup=6)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return method(scene, labels, seed, **options)
+        return method(scene, labels, seed, **options, **change)
 
 
 @pytest.mark.learning
@@ -76,11 +89,15 @@ def score(
 def test_every_method_learns_an_easy_scene(
     name: str, easy: Dataset, labels: Labels, seed: int
 ) -> None:
-    found = score(name, easy.scene, labels, seed)
+    found = score(name, easy.scene, labels, seed, **SUITED.get(name, {}))
     assert found.shape == easy.scene.shape
     assert found.dtype == np.float32
     assert ((found >= 0) & (found <= 1)).all()
-    assert evaluate(found, easy.truth == 1).f1 >= FLOORS[name]
+    scores = evaluate(found, easy.truth == 1)
+    if name in ORDERED:
+        assert scores.auc >= ORDERED[name]
+    else:
+        assert scores.f1 >= FLOORS[name]
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -322,17 +339,6 @@ def test_the_game_of_pan_is_that_of_two_networks_by_turns(easy: Dataset, labels:
             optimizer.step()
     for (name, ours), plain in zip(model.net.named_parameters(), c.parameters(), strict=True):
         torch.testing.assert_close(ours, plain, rtol=1e-4, atol=1e-6, msg=name)
-
-
-@pytest.mark.learning
-@pytest.mark.parametrize(
-    ("method", "rate", "floor"), [("pan", 5e-3, 80.0), ("pan-reference", 2e-3, 60.0)]
-)
-def test_pan_learns_an_easy_scene_at_a_lower_rate(
-    method: str, rate: float, floor: float, easy: Dataset, labels: Labels, seed: int
-) -> None:
-    found = train(method, easy, labels, seed, epochs=32, rate=rate).score(easy.scene)
-    assert evaluate(found, easy.truth == 1).f1 > floor
 
 
 @pytest.mark.parametrize(
