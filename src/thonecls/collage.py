@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -40,6 +40,7 @@ TRIES = 100  # places looked at for each random window before a scene counts as 
 _WAYS = [(way % 2 == 1, way % 4 in (1, 2), 2 <= way <= 5) for way in range(8)]
 IntArray = NDArray[np.int64]
 Window = tuple[slice, slice]
+Axes = Callable[[FloatArray, int], FloatArray]  # of z-scored spectra (n, C), so many: (k, C)
 
 
 class Part(NamedTuple):
@@ -150,30 +151,57 @@ class Pool:
 
 
 def build_pool(
-    source: Source, positive: IntArray, *, block: int, components: int, rng: np.random.Generator
+    source: Source,
+    positive: IntArray,
+    *,
+    block: int,
+    components: int,
+    rng: np.random.Generator,
+    axes: Axes = principal_axes,
+    whole: int = WHOLE,
+    windows: int = PLACES,
+    margin: int = 0,
 ) -> Pool:
     """The whole scene as components, or, of a large one, windows that stand for it.
 
     positive: flat indices into the source; those on nodata are left out. components: 0 keeps the
-    bands as they are.
+    bands as they are. axes: what the components are; whole: pixels of a scene that is held whole;
+    windows: how many stand for a larger one; margin: how far from a window's edge random places
+    lie, unless it is the scene's.
     """
-    if source.shape[0] * source.shape[1] <= WHOLE:
+    if source.shape[0] * source.shape[1] <= whole:
         strips = _strips(source.shape)
-        statistics = _measure((source.read(*strip) for strip in strips), components, rng)
+        read = (source.read(*strip) for strip in strips)
+        statistics = _measure(read, components, rng, axes)
         parts = [_take(source.read(*strip), statistics) for strip in strips]
         pixels = np.concatenate([part.features.transpose(1, 2, 0) for part in parts])
-        whole = Part(pixels.transpose(2, 0, 1), np.concatenate([part.valid for part in parts]))
+        entire = Part(pixels.transpose(2, 0, 1), np.concatenate([part.valid for part in parts]))
         rows, columns = np.unravel_index(positive, source.shape)
         labels = np.stack([np.zeros_like(rows), rows, columns], axis=1)
-        return _pool([], [whole], labels, positive, statistics)
+        return _pool([], [entire], labels, positive, statistics)
     side = WINDOW * block
-    windows, labels, pixels = _cover(positive, source.shape, side, rng)
-    scenes = _random_scenes(source, side, rng)
+    around, labels, pixels = _cover(positive, source.shape, side, rng, windows)
+    scenes = _random_scenes(source, side, rng, windows)
     first = list(itertools.islice(scenes, max(1, MEASURED // side**2)))
-    statistics = _measure(first, components, rng)
-    near = [_take(source.read(*window), statistics) for window in windows]
+    statistics = _measure(first, components, rng, axes)
+    near = [_take(source.read(*window), statistics) for window in around]
     far = [_take(scene, statistics) for scene in itertools.chain(first, scenes)]
-    return _pool(near, far, labels, pixels, statistics)
+    pool = _pool(near, far, labels, pixels, statistics)
+    if not margin:
+        return pool
+    inner = _inner(pool, source.shape, margin)
+    return replace(pool, places=inner if sum(map(len, inner)) else pool.places)
+
+
+def _inner(pool: Pool, shape: tuple[int, int], margin: int) -> list[IntArray]:
+    """Of each part the places that lie so far from its edges, unless it is as long as the scene."""
+    found = []
+    for part, places in zip(pool.parts, pool.places, strict=True):
+        at = np.stack(np.divmod(places, part.valid.shape[1]), axis=1)
+        size, cut = np.array(part.valid.shape), np.array(part.valid.shape) < np.array(shape)
+        inside = (at >= margin) & (at < size - margin)
+        found.append(places[(inside | ~cut).all(axis=1)])
+    return found
 
 
 def _pool(
@@ -193,7 +221,9 @@ def _pool(
     return Pool(parts, labels[known], pixels[known], places, statistics)
 
 
-def _measure(scenes: Iterable[Scene], components: int, rng: np.random.Generator) -> BandStatistics:
+def _measure(
+    scenes: Iterable[Scene], components: int, rng: np.random.Generator, axes: Axes
+) -> BandStatistics:
     """Mean and spread of every band, and the principal components of a sample of the pixels."""
     sample: list[Scene] = []
 
@@ -206,12 +236,12 @@ def _measure(scenes: Iterable[Scene], components: int, rng: np.random.Generator)
             yield scene
 
     statistics = pooled_statistics(sampled())
-    if not 0 < components < len(statistics.mean):
-        return statistics
+    if not 0 < components < len(statistics.mean) and axes is principal_axes:
+        return statistics  # as many as there are bands: turning them would add nothing
     spectra = np.concatenate([standardize(part, statistics)[:, 0].T for part in sample])
     if len(spectra) > SAMPLED:
         spectra = spectra[rng.choice(len(spectra), SAMPLED, replace=False)]
-    return replace(statistics, axes=principal_axes(spectra, components))
+    return replace(statistics, axes=axes(spectra, components))
 
 
 def _take(scene: Scene, statistics: BandStatistics) -> Part:
@@ -229,17 +259,17 @@ def _strips(shape: tuple[int, int]) -> list[Window]:
 
 
 def _cover(
-    positive: IntArray, shape: tuple[int, int], side: int, rng: np.random.Generator
+    positive: IntArray, shape: tuple[int, int], side: int, rng: np.random.Generator, most: int
 ) -> tuple[list[Window], IntArray, IntArray]:
     """Windows around labels; window, row and column of every label in them; its flat index.
 
     Each window is centred on a label that is still outside and takes in those near its centre.
-    Where labels need more than `PLACES` windows, a random part of them is used.
+    Where labels need more than `most` windows, a random part of them is used.
     """
     pairs = np.stack(np.unravel_index(rng.permutation(positive), shape), axis=1)
     windows: list[Window] = []
     labels = []
-    while len(pairs) and len(windows) < PLACES:
+    while len(pairs) and len(windows) < most:
         window = _window(pairs[0], side, shape)
         near = (np.abs(pairs - pairs[0]) <= side // 4).all(axis=1)
         corner = [part.start for part in window]
@@ -253,18 +283,20 @@ def _cover(
     return windows, found, at[:, 0] * shape[1] + at[:, 1]
 
 
-def _random_scenes(source: Source, side: int, rng: np.random.Generator) -> Iterator[Scene]:
-    """`PLACES` windows about random places; where all is nodata, another place is drawn."""
+def _random_scenes(
+    source: Source, side: int, rng: np.random.Generator, windows: int
+) -> Iterator[Scene]:
+    """So many windows about random places; where all is nodata, another place is drawn."""
     found = 0
-    for _ in range(TRIES * PLACES):
-        if found == PLACES:
+    for _ in range(TRIES * windows):
+        if found == windows:
             return
         scene = source.read(*_window(rng.integers(0, source.shape), side, source.shape))
         if scene.valid.any():
             found += 1
             yield scene
     raise SceneError(
-        f"of {TRIES * PLACES:,} random windows only {found} held data: cut the scene to its valid "
+        f"of {TRIES * windows:,} random windows only {found} held data: cut the scene to its valid "
         "part"
     )
 

@@ -15,6 +15,10 @@ STARTED = 0.6e9  # bytes of a process before it works
 BYTES = 4600  # of memory for a pixel that a step sees
 HELD = 2**21  # pixels of a scene that are held for collages, as components
 TILE = 1.5e9  # bytes that mapping takes at most
+# The density ratio, measured on the same machine (benchmarks/training.py).
+FITTED = 6.0  # seconds of one core for a fit
+RATIO_BASE, RATIO_BAND = 8e-6, 0.5e-6  # seconds of one core for a pixel, and for each component
+COMPONENTS = 60  # that a pixel has at most
 
 
 class Cost(NamedTuple):
@@ -46,6 +50,12 @@ def training_cost(config: TrainConfig, pixels: int, threads: int, rate: float = 
 def mapping_cost(pixels: int, threads: int, models: int = 1) -> Cost:
     """Of mapping a scene of so many pixels."""
     return Cost(SCORING * pixels * models / threads, STARTED + min(TILE, BYTES * pixels))
+
+
+def ratio_costs(pixels: int, bands: int, threads: int) -> tuple[Cost, Cost]:
+    """Of fitting and of mapping by the density ratio."""
+    a_pixel = RATIO_BASE + RATIO_BAND * min(bands, COMPONENTS)
+    return Cost(FITTED, STARTED + 0.4e9), Cost(a_pixel * pixels / threads, STARTED + 0.6e9)
 
 
 def in_words(seconds: float) -> str:

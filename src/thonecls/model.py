@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -29,9 +29,31 @@ from thonecls.scene import (
 )
 
 MEMORY = 1.5e9  # bytes that a tile with its halo may take: all in all within 2 GiB
-
+KIND = "model"  # of its file
 
 Member = tuple[FreeOCNet, dict[str, Tensor]]
+Ready = Callable[[FloatArray, BoolArray], FloatArray]  # z-scored (C, H, W), valid -> (H, W)
+
+
+class Scoring(Protocol):
+    """A model that maps scenes window by window: a network, or a density ratio.
+
+    halo: how many pixels to each side have a say; tile: the side of a window that takes little
+    memory.
+    """
+
+    @property
+    def statistics(self) -> BandStatistics: ...
+    @property
+    def novelty(self) -> Novelty | None: ...
+    @property
+    def bands(self) -> int: ...
+    @property
+    def halo(self) -> int: ...
+    @property
+    def tile(self) -> int: ...
+    def ready(self, device: torch.device) -> Ready:
+        """Probabilities of a window, once all is where it is needed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +86,32 @@ class Model:
     def bands(self) -> int:
         return len(self.statistics.mean)
 
+    @property
+    def halo(self) -> int:
+        """How many pixels to each side have a say."""
+        return HALO
+
+    @property
+    def tile(self) -> int:
+        """The side of a tile that keeps to `MEMORY`: two copies of the cube, and the features."""
+        a_pixel = 4 * (2 * self.bands + 4 * WIDTHS[0])
+        return max(STRIDE * 8, int((MEMORY / a_pixel) ** 0.5) - 2 * HALO)
+
+    def ready(self, device: torch.device) -> Ready:
+        """Probabilities of a z-scored window, by the networks on a device."""
+        nets = [FrozenNet(*network, device) for network in self.networks]
+
+        def probability(cube: FloatArray, valid: BoolArray) -> FloatArray:
+            with torch.inference_mode():
+                taken = torch.from_numpy(project(cube, self.statistics)).to(device)[None]
+                maps = [torch.sigmoid(net(taken)) for net in nets]
+                mean: FloatArray = (sum(maps[1:], maps[0]) / len(maps)).cpu().numpy()
+            if self.ceiling != 1:
+                mean = np.minimum(mean / np.float32(self.ceiling), 1)
+            return mean
+
+        return probability
+
     def score(
         self, cube: Source | NDArray[Any], *, device: str = "auto", tile: int | None = None
     ) -> NDArray[np.float32]:
@@ -72,11 +120,7 @@ class Model:
         cube: a scene, a source, or a (C, H, W) array, with the bands that the model was trained
         on. The tile's side bounds the memory, and does not change the result.
         """
-        source = as_source(cube)
-        probability = np.empty(source.shape, dtype=np.float32)
-        for rows, columns, part in self.score_windows(source, device=device, tile=tile):
-            probability[rows, columns] = part
-        return probability
+        return score_whole(self, cube, device, tile)
 
     def score_windows(
         self, source: Source, *, device: str = "auto", tile: int | None = None
@@ -86,10 +130,7 @@ class Model:
         Each window is read with a halo as wide as the network looks, so the result is exact, and
         only one window is held at a time.
         """
-        scorer = Scorer([self], device=device)
-        scorer.check(source)
-        windows = (scorer.score(source, *w) for w in scorer.windows(source.shape, tile))
-        return ((w.rows, w.columns, w.probability) for w in windows)
+        return Scorer([self], device=device).all_windows(source, tile)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one safetensors file, whole or not at all. It holds no code."""
@@ -110,17 +151,13 @@ class Model:
             "threshold": self.threshold,
             "networks": len(self.networks),
         }
-        if self.novelty is not None:
-            kept = ("axes", "centre", "scales")
-            arrays = {name: torch.from_numpy(getattr(self.novelty, name)) for name in kept}
-            tensors |= store.prefixed("novelty.", arrays)
-            about["usual"] = self.novelty.usual
-        store.save(Path(path), "model", about, tensors)
+        save_novelty(self.novelty, about, tensors)
+        store.save(Path(path), KIND, about, tensors)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Model:
         """Read what `save` wrote; refuse a damaged file and one of another version."""
-        about, tensors = store.load(Path(path), "model")
+        about, tensors = store.load(Path(path), KIND)
         networks = []
         for prefix in _prefixes(about.get("networks", 1)):
             net = FreeOCNet(**about["net"])
@@ -128,10 +165,6 @@ class Model:
             networks.append((net.eval(), store.part(tensors, f"{prefix}frozen.")))
         bands = store.part(tensors, "bands.")
         statistics = BandStatistics(**{name: array.numpy() for name, array in bands.items()})
-        novelty = None
-        if "usual" in about:
-            arrays = {name: t.numpy() for name, t in store.part(tensors, "novelty.").items()}
-            novelty = Novelty(**arrays, usual=about["usual"])
         # Older files know nothing of these.
         ceiling, wavelengths = about.get("ceiling", 1.0), about.get("wavelengths")
         wavelengths = None if wavelengths is None else tuple(wavelengths)
@@ -142,10 +175,30 @@ class Model:
             about["training"],
             ceiling,
             wavelengths,
-            novelty,
+            load_novelty(about, tensors),
             tuple(networks[1:]),
             about.get("threshold", 0.5),
         )
+
+
+def save_novelty(
+    novelty: Novelty | None, about: dict[str, Any], tensors: dict[str, Tensor]
+) -> None:
+    """Add what a model takes for usual to what its file will hold."""
+    if novelty is None:
+        return
+    kept = ("axes", "centre", "scales")
+    arrays = {name: torch.from_numpy(getattr(novelty, name)) for name in kept}
+    tensors |= store.prefixed("novelty.", arrays)
+    about["usual"] = novelty.usual
+
+
+def load_novelty(about: dict[str, Any], tensors: dict[str, Tensor]) -> Novelty | None:
+    """What `save_novelty` added, if it did."""
+    if "usual" not in about:
+        return None
+    arrays = {name: t.numpy() for name, t in store.part(tensors, "novelty.").items()}
+    return Novelty(**arrays, usual=about["usual"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,14 +228,13 @@ class Scored:
 class Scorer:
     """One model, or several of the same scene, made ready to score windows exactly."""
 
-    def __init__(self, models: Sequence[Model], *, device: str = "auto") -> None:
+    def __init__(self, models: Sequence[Scoring], *, device: str = "auto") -> None:
         if len({model.bands for model in models}) != 1:
             raise ModelError("the models of an ensemble need the same bands: train them together")
         self.models = list(models)
-        self.device = resolve_device(device)
-        self.nets = [
-            [FrozenNet(*network, self.device) for network in model.networks] for model in models
-        ]
+        self.halo = max(model.halo for model in models)
+        on = resolve_device(device)
+        self.ready = [model.ready(on) for model in models]
         first = models[0].statistics
         self.alike = all(  # then the bands are scaled once for all models
             np.array_equal(model.statistics.mean, first.mean)
@@ -203,35 +255,52 @@ class Scorer:
         self, shape: tuple[int, int], tile: int | None = None
     ) -> Iterator[tuple[slice, slice]]:
         """How a scene of this shape is cut; the tile's side bounds memory, not the result."""
-        side = tile or _default_tile(self.models[0].bands)
+        side = tile or min(model.tile for model in self.models)
         for rows in _tiles(shape[0], side):
             for columns in _tiles(shape[1], side):
                 yield rows, columns
 
     def score(self, source: Source, rows: slice, columns: slice) -> Scored:
         """One window, read with a halo as wide as the network looks."""
-        around = _with_halo(rows, source.shape[0]), _with_halo(columns, source.shape[1])
+        around = self._with_halo(rows, source.shape[0]), self._with_halo(columns, source.shape[1])
         inner = (
             slice(rows.start - around[0].start, rows.stop - around[0].start),
             slice(columns.start - around[1].start, columns.stop - around[1].start),
         )
         maps: list[FloatArray] = []
         novelty = cube = None
-        for model, nets in zip(self.models, self.nets, strict=True):
+        for model, ready in zip(self.models, self.ready, strict=True):
             if cube is None or not self.alike:
                 cube, valid = _read_standardized(source, around, model.statistics)
             if novelty is None and model.novelty is not None:
                 novelty = model.novelty.score(cube[:, inner[0], inner[1]])
                 novelty[~valid[inner]] = np.nan
-            with torch.inference_mode():
-                taken = torch.from_numpy(project(cube, model.statistics)).to(self.device)[None]
-                maps_ = [torch.sigmoid(net(taken)) for net in nets]
-                probability = (sum(maps_[1:], maps_[0]) / len(maps_)).cpu().numpy()
-            if model.ceiling != 1:
-                probability = np.minimum(probability / np.float32(model.ceiling), 1)
+            probability = ready(cube, valid)
             probability[~valid] = np.nan
             maps.append(probability[inner])
         return Scored(rows, columns, np.stack(maps), novelty)
+
+    def all_windows(
+        self, source: Source, tile: int | None = None
+    ) -> Iterator[tuple[slice, slice, FloatArray]]:
+        """Rows, columns and probabilities of every window of a scene, one at a time."""
+        self.check(source)
+        windows = (self.score(source, *window) for window in self.windows(source.shape, tile))
+        return ((w.rows, w.columns, w.probability) for w in windows)
+
+    def _with_halo(self, part: slice, length: int) -> slice:
+        return slice(max(0, part.start - self.halo), min(length, part.stop + self.halo))
+
+
+def score_whole(
+    model: Scoring, cube: Source | NDArray[Any], device: str, tile: int | None
+) -> FloatArray:
+    """The probabilities of a whole scene in memory: (H, W), NaN on nodata."""
+    source = as_source(cube)
+    probability = np.empty(source.shape, dtype=np.float32)
+    for rows, columns, part in Scorer([model], device=device).all_windows(source, tile):
+        probability[rows, columns] = part
+    return probability
 
 
 def _prefixes(count: int) -> list[str]:
@@ -263,17 +332,7 @@ def resolve_device(name: str) -> torch.device:
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
 
 
-def _default_tile(bands: int) -> int:
-    """The side of a tile that keeps to `MEMORY`: two copies of the cube, and the features."""
-    a_pixel = 4 * (2 * bands + 4 * WIDTHS[0])
-    return max(STRIDE * 8, int((MEMORY / a_pixel) ** 0.5) - 2 * HALO)
-
-
 def _tiles(length: int, tile: int) -> list[slice]:
     """Cuts of an axis at multiples of the network's stride."""
     step = max(1, -(-tile // STRIDE)) * STRIDE
     return [slice(start, min(start + step, length)) for start in range(0, length, step)]
-
-
-def _with_halo(part: slice, length: int) -> slice:
-    return slice(max(0, part.start - HALO), min(length, part.stop + HALO))

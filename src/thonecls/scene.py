@@ -14,6 +14,7 @@ from thonecls.errors import SceneError
 FloatArray = NDArray[np.float32]
 BoolArray = NDArray[np.bool_]
 Bands = Literal["first", "last"]
+FAINT = 1e-3  # of the first principal component's variance: what varies less is mostly noise
 
 
 @dataclass(frozen=True)
@@ -273,13 +274,35 @@ def principal_axes(spectra: FloatArray, components: int) -> FloatArray:
     >>> principal_axes(spectra, 1).round(3)
     array([[0.236, 0.236]], dtype=float32)
     """
+    kept, variances = _principal(spectra, components)
+    return np.asarray((kept / np.sqrt(max(variances.mean(), 1e-30))).T, dtype=np.float32)
+
+
+def whitened_axes(spectra: FloatArray, components: int) -> FloatArray:
+    """As `principal_axes`, but every component has the variance 1, or less where it has little.
+
+    What varies less than `FAINT` of the first component counts as if it varied so much: beyond,
+    there is mostly noise. One over the length of an axis is the component's standard deviation.
+
+    >>> spectra = np.array([[3.0, 3.0], [-3.0, -3.0], [1.0, -1.0], [-1.0, 1.0]], dtype=np.float32)
+    >>> (spectra @ whitened_axes(spectra, 2).T).std(axis=0).round(3).tolist()
+    [1.0, 1.0]
+    """
+    kept, variances = _principal(spectra, components)
+    variances = np.maximum(variances, max(FAINT * variances[0], 1e-30))
+    return np.asarray((kept / np.sqrt(variances)).T, dtype=np.float32)
+
+
+def _principal(
+    spectra: FloatArray, components: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Directions of most variance as columns (C, k), and the variances along them (k,)."""
     centred = spectra.astype(np.float64)
     values, vectors = np.linalg.eigh(centred.T @ centred / len(centred))
     kept = vectors[:, ::-1][:, : min(components, spectra.shape[1])]
-    mean_variance = values[::-1][: kept.shape[1]].mean()
     # An axis may point either way: its largest weight is made positive.
     signs = np.sign(kept[np.abs(kept).argmax(0), np.arange(kept.shape[1])])
-    return np.asarray((kept * signs / np.sqrt(max(mean_variance, 1e-30))).T, dtype=np.float32)
+    return kept * signs, values[::-1][: kept.shape[1]]
 
 
 def project(cube: FloatArray, statistics: BandStatistics) -> FloatArray:

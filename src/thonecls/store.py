@@ -14,6 +14,7 @@ from torch import Tensor
 from thonecls.errors import ModelError
 from thonecls.files import write_atomically
 
+MOST_HEADER = 2**26  # bytes that are read of a header
 FORMAT = 1  # raise it when what is written can no longer be read by older code
 
 
@@ -26,6 +27,22 @@ def save(
     facts = json.dumps({**known, **about}, sort_keys=True)
     metadata = {"thonecls": facts, "sha256": _digest(facts, ready)}
     write_atomically(path, safetensors.torch.save(ready, metadata), sync=sync)
+
+
+def kind_of(path: Path, expected: str) -> str | None:
+    """What kind of file `save` wrote, by its header alone; None where it does not say."""
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(min(length, MOST_HEADER)))
+        kind = json.loads(header["__metadata__"]["thonecls"])["kind"]
+    except OSError as error:
+        raise ModelError(
+            f"cannot read the {expected} {path} ({error.strerror}): check the path"
+        ) from error
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return str(kind)
 
 
 def load(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:

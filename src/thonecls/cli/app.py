@@ -142,7 +142,7 @@ def resolve(preset: str, overrides: TrainConfig, method: str = "t-honecls") -> T
     if method not in METHODS:
         raise ConfigError(f"there is no method {method!r}: `thonecls methods` lists them")
     if not METHODS[method].network:
-        for name in given.keys() - {"unlabeled"}:
+        for name in given.keys() - {"unlabeled", "device"}:
             flag = f"--{name.replace('_', '-')}"
             raise ConfigError(f"{method} trains no network and has no use for {flag}: leave it out")
         return replace(PRESETS[preset], **given)

@@ -51,7 +51,7 @@ def methods(
         table.add_column(column)
     for name, m in catalogue.items():
         prior = "yes" if m.needs_prior else ""
-        on = "images" if images else "scene" if m.network else "spectra"
+        on = m.on if isinstance(m, Method) else "images"
         table.add_row(name, m.minimises, prior, on, m.paper)
     Console().print(table)
     return 0

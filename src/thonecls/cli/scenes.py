@@ -29,9 +29,10 @@ from thonecls.cli.app import (
     app,
     conclude,
     errors,
+    given_settings,
     resolve,
 )
-from thonecls.config import preset_for
+from thonecls.config import TrainConfig, preset_for
 from thonecls.errors import ConfigError, FileError
 from thonecls.options import EVERY, LabelOptions, SceneOptions
 
@@ -120,6 +121,7 @@ def check(
         scene_options=scene_options,
         label_options=label_options,
         config=resolve(_preset(preset, scene, labels, scene_options, label_options), config),
+        method=_usual_method(preset, 1, config),
     )
     if json:
         print(jsonlib.dumps(found))
@@ -149,8 +151,21 @@ def train(
     out: Out,
     preset: ScenePreset = None,
     method: Annotated[
-        str, Parameter(help="How to learn the class; `thonecls methods` lists them.")
-    ] = "t-honecls",
+        str | None,
+        Parameter(
+            help="How to learn the class; `thonecls methods` lists them. By default density-ratio, "
+            "which takes seconds; t-honecls, the network of the paper, where a preset, several "
+            "seeds or a setting of networks is given."
+        ),
+    ] = None,
+    coverage: Annotated[
+        Literal["all", "part", "patch"] | None,
+        Parameter(
+            help="Whether labels come from all over the class, from a part of the scene, or from "
+            "a patch or two; by where they lie unless told. Say all if you know that they do: "
+            "the map is then sharper (density-ratio only)."
+        ),
+    ] = None,
     label: Annotated[str, Parameter(help="What the class is called, in maps and report.")] = (
         "class"
     ),
@@ -200,8 +215,10 @@ def train(
     from thonecls.progress import Display
     from thonecls.workflow import TrainOptions, train_scene
 
+    method = method or _usual_method(preset, seeds, config)
     options = TrainOptions(
         method=method,
+        coverage=coverage,
         estimate_prior=estimate_prior,
         seed=seed,
         seeds=seeds,
@@ -230,6 +247,12 @@ def train(
             on_window=display.on_window,
         )
     return conclude(summary, json)
+
+
+def _usual_method(preset: str | None, seeds: int, config: TrainConfig) -> str:
+    """The density ratio, or the network where something is asked for that only a network has."""
+    of_networks = given_settings(config).keys() - {"unlabeled", "device"}
+    return "t-honecls" if preset or seeds > 1 or of_networks else "density-ratio"
 
 
 def _preset(

@@ -23,6 +23,7 @@ class Method:
 
     The map is (H, W) float32 in [0, 1], NaN on nodata, and above 0.5 where the class is.
     needs_prior: whether it must be told the share of the class; extra: what to install for it.
+    on: what it looks at; keeps_model: whether what it learnt is kept and maps other scenes.
     """
 
     score: Callable[..., ScoreMap]
@@ -32,6 +33,11 @@ class Method:
     needs_prior: bool = False
     network: bool = False
     extra: str = ""
+    on: str = "single spectra"
+
+    @property
+    def keeps_model(self) -> bool:
+        return self.network or self.on != "single spectra"
 
     def __call__(
         self,
@@ -63,7 +69,9 @@ def _score(name: str, *given: Any, **options: Any) -> ScoreMap:
 
 
 def _deep(name: str, minimises: str, paper: str, constants: str = "", **facts: Any) -> Method:
-    return Method(partial(_score, name), minimises, paper, constants, network=True, **facts)
+    return Method(
+        partial(_score, name), minimises, paper, constants, network=True, on="the scene", **facts
+    )
 
 
 def _spectral(name: str, minimises: str, paper: str, constants: str = "", **facts: Any) -> Method:
@@ -71,6 +79,13 @@ def _spectral(name: str, minimises: str, paper: str, constants: str = "", **fact
 
 
 METHODS: dict[str, Method] = {
+    "density-ratio": Method(
+        partial(_score, "density-ratio"),
+        "squared error of the ratio of densities, in closed form",
+        "Kanamori 2009",
+        "60 components, windows of up to 13 pixels, cut by labels left out",
+        on="windows about a pixel",
+    ),
     "t-honecls": _deep(
         "t-honecls",
         "Taylor variational loss + KL to an EMA teacher",
@@ -184,8 +199,7 @@ def as_markdown() -> str:
     ]
     for name, method in METHODS.items():
         prior = "needed" if method.needs_prior else ""
-        on = "the whole scene" if method.network else "single spectra"
         constants = method.constants + (f"; extra `{method.extra}`" if method.extra else "")
-        cells = (f"`{name}`", method.minimises, prior, on, method.paper, constants)
+        cells = (f"`{name}`", method.minimises, prior, method.on, method.paper, constants)
         lines.append(f"| {' | '.join(cell.replace('|', '∣') for cell in cells)} |")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""What the methods of the catalogue do: train a network, or judge single spectra."""
+"""What the methods of the catalogue do: train a network, fit a ratio, or judge single spectra."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from thonecls.methods import deep
 from thonecls.methods.spectral import SPECTRAL, ScoreMap
 from thonecls.metrics import find_degenerate
 from thonecls.priors import ESTIMATORS, check_estimators, estimate_priors, usable
+from thonecls.ratio import Coverage
+from thonecls.ratio_model import fit_ratio
 from thonecls.scene import Scene, band_statistics, standardize
 from thonecls.splits import Labels
 
@@ -34,7 +36,16 @@ PriorChoice = float | Literal["km1", "km2", "bbe"] | None
 
 def procedure(method: str) -> Callable[..., ScoreMap]:
     """What gives the score map of a method: called with scene, labels, seed and options."""
+    if method == "density-ratio":
+        return score_ratio
     return SPECTRAL[method] if method in SPECTRAL else partial(score_deep, method)
+
+
+def score_ratio(
+    scene: Scene, labels: Labels, seed: int = 0, *, coverage: Coverage | None = None
+) -> ScoreMap:
+    """Fit the density ratio and score its scene."""
+    return fit_ratio(scene, labels, seed=seed, coverage=coverage).score(scene)
 
 
 def resolve_prior(prior: PriorChoice, scene: Scene, labels: Labels, seed: int = 0) -> float:

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thonecls.config import FAST, TrainConfig
-from thonecls.costs import in_words, mapping_cost, training_cost
+from thonecls.costs import in_words, mapping_cost, ratio_costs, training_cost
 from thonecls.inputs import LabelInput, SceneInput, read_labels, read_scene
+from thonecls.methods import METHODS
 from thonecls.novelty import find_odd
 from thonecls.options import LabelOptions, SceneOptions
 from thonecls.raster import RasterSource, find_bad_bands
@@ -45,9 +46,11 @@ def check_scene(
     scene_options: SceneOptions | None = None,
     label_options: LabelOptions | None = None,
     config: TrainConfig = FAST,
+    method: str = "density-ratio",
 ) -> dict[str, Any]:
     """What can be told in seconds of a scene and its labels; "fit" is False if work would fail.
 
+    config: of a network, where the method is one.
     What cannot be read at all is an error, as it is for the other commands.
     """
     opened = read_scene(scene, scene_options, labels=labels, label_options=label_options)
@@ -57,7 +60,7 @@ def check_scene(
     if labels is not None:
         marked = read_labels(labels, opened.grid, label_options)
         findings += _about_labels(opened, marked, rng)
-    findings += _about_cost(opened, config)
+    findings += _about_cost(opened, config if METHODS[method].network else None)
     return {
         "scene": str(scene),
         "labels": None if labels is None else str(labels),
@@ -68,7 +71,7 @@ def check_scene(
             scene,
             labels,
             asdict(scene_options or SceneOptions()) | asdict(label_options or LabelOptions()),
-            config,
+            config if METHODS[method].network else None,
         ),
         "fit": all(finding.status != "problem" for finding in findings),
     }
@@ -165,11 +168,16 @@ def _spectra(scene: SceneInput, pixels: NDArray[np.int64]) -> tuple[FloatArray, 
     return (np.concatenate(kept) if kept else np.empty((0, scene.source.bands), np.float32)), valid
 
 
-def _about_cost(scene: SceneInput, config: TrainConfig) -> list[Finding]:
+def _about_cost(scene: SceneInput, config: TrainConfig | None) -> list[Finding]:
+    """By a network with these settings, or by the density ratio."""
     pixels = scene.grid.shape[0] * scene.grid.shape[1]
     cores = os.cpu_count() or 1
-    training, mapping = training_cost(config, pixels, cores), mapping_cost(pixels, cores)
-    how = "on blocks of the scene" if config.block else "on the whole scene"
+    if config is None:
+        training, mapping = ratio_costs(pixels, scene.source.bands, cores)
+        how = "by the density ratio"
+    else:
+        training, mapping = training_cost(config, pixels, cores), mapping_cost(pixels, cores)
+        how = "on blocks of the scene" if config.block else "on the whole scene"
     return [
         Finding(
             f"training, {cores} cores",

@@ -13,6 +13,7 @@ from thonecls.errors import ConfigError
 from thonecls.methods import METHODS
 from thonecls.methods.settings import SETTINGS, settings
 from thonecls.options import LabelOptions, SceneOptions
+from thonecls.ratio import Coverage
 from thonecls.workflow.runs import GIVEN, check_threshold
 
 
@@ -28,10 +29,11 @@ class TrainOptions:
 
     seeds: how many models, with seeds from `seed` on; holdout: share of the labels kept back to
     judge the map by; threshold: a probability, None for the model's own; label: what the class is
-    called.
+    called; coverage: where labels come from, for the density ratio, None to have it seen.
     """
 
-    method: str = "t-honecls"
+    method: str = "density-ratio"
+    coverage: Coverage | None = None
     estimate_prior: str | None = None
     seed: int = 0
     seeds: int = 1
@@ -49,6 +51,8 @@ class TrainOptions:
             raise ConfigError(f"'seeds' must be 1 or more. Got {self.seeds} instead")
         if self.seeds > 1 and not METHODS[self.method].network:
             raise ConfigError(f"{self.method} trains no network: leave out --seeds")
+        if self.coverage is not None and self.method != "density-ratio":
+            raise ConfigError(f"{self.method} has no use for a coverage: leave out --coverage")
         check_seed(self.seed)
         if self.holdout and not 0 < self.holdout < 1:
             raise ConfigError(f"'holdout' must be from 0 to below 1. Got {self.holdout:g} instead")
@@ -64,11 +68,13 @@ USUAL: dict[str, Any] = {
 
 
 def train_command(
-    scene: Path, labels: Path, options: Mapping[str, Any], config: TrainConfig
+    scene: Path, labels: Path, options: Mapping[str, Any], config: TrainConfig | None
 ) -> str:
-    """How to train as was checked; options: those of scene and labels by name."""
+    """How to train as was checked; options: those of scene and labels; config: of a network."""
     words = ["thonecls", "train", str(scene), str(labels), *_flags(options, USUAL)]
-    return shlex.join([*words, *_config_flags(asdict(config)), "--out", "run"])
+    if config is not None:
+        words += ["--method", "t-honecls", *_config_flags(asdict(config))]
+    return shlex.join([*words, "--out", "run"])
 
 
 def repeat_command(run: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from thonecls.config import TrainConfig
 from thonecls.inputs import LabelInput, SceneInput
 from thonecls.losses import ADDITIVE
 from thonecls.metrics import find_degenerate
-from thonecls.model import Model
+from thonecls.ratio_model import AnyModel
 from thonecls.report import draw_curves
 from thonecls.scene import BoolArray
 from thonecls.workflow.commands import TrainOptions
@@ -65,7 +66,7 @@ class Asked:
 
 def conclude(
     task: Task,
-    models: list[Model],
+    models: Sequence[AnyModel],
     windows: Windows,
     facts: dict[str, Any],
     truth: TruthFile | None = None,
@@ -92,7 +93,7 @@ def conclude(
 
 def make_and_judge(
     task: Task,
-    models: list[Model],
+    models: Sequence[AnyModel],
     windows: Windows,
     facts: dict[str, Any],
     on_window: OnWindow | None = None,
@@ -123,7 +124,7 @@ def make_and_judge(
         "threshold_reason": reason,
         **_warning(task, asked, sample, made),
     }
-    if models:
+    if models and "history" in models[0].training:
         history = dict(models[0].training["history"])
         if task.config.loss not in ADDITIVE:
             history.pop("unlabeled", None)
@@ -138,13 +139,13 @@ def _ask(task: Task) -> Asked:
     return Asked(np.flatnonzero(task.held_out), np.flatnonzero(task.positives), unlabeled)
 
 
-def _tags(task: Task, models: list[Model]) -> dict[str, Any]:
+def _tags(task: Task, models: Sequence[AnyModel]) -> dict[str, Any]:
     tags = {"scene": task.scene.path.name, "method": task.options.method}
     files = model_files(task.out) if models else []
     return {**tags_of(files), **tags, **({"settings": asdict(task.config)} if models else {})}
 
 
-def _of_training(task: Task, models: list[Model], seconds: float) -> dict[str, Any]:
+def _of_training(task: Task, models: Sequence[AnyModel], seconds: float) -> dict[str, Any]:
     """What the summary tells of the training."""
     if not models:
         return {
@@ -154,12 +155,14 @@ def _of_training(task: Task, models: list[Model], seconds: float) -> dict[str, A
             "config": asdict(task.config),
         }
     last = models[-1].training
+    told = {"epochs_done": len(last["history"]["loss"])} if "history" in last else {}
     return {
         "positives": last["positives"],
-        "epochs_done": len(last["history"]["loss"]),
+        **told,
+        **{name: last[name] for name in ("coverage", "recall_left_out") if name in last},
         "finished": last["finished"] and len(models) == task.options.seeds,
         "seconds": round(sum(model.training["seconds"] for model in models), 3),
-        "config": last["config"],
+        "config": last.get("config", asdict(task.config)),
         "versions": last["versions"],
     }
 

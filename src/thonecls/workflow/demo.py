@@ -45,7 +45,7 @@ def demo(
     split = paper_split(
         data.truth, target, positives=positives, unlabeled=min(config.unlabeled, data.truth.size)
     )
-    options = TrainOptions(seed=seed, label=data.classes[target])
+    options = TrainOptions(method="t-honecls", seed=seed, label=data.classes[target])
     generator = torch.Generator().manual_seed(seed)
     model = fit(data.scene, split.labels, config=config, generator=generator, on_step=on_step)
     model.save(model_path(out, 0, 1))

@@ -10,10 +10,10 @@ import numpy as np
 from thonecls.arrays import read_array
 from thonecls.config import FAST
 from thonecls.inputs import is_array, read_labels, read_scene
-from thonecls.model import Model
 from thonecls.options import LabelOptions, SceneOptions
 from thonecls.priors import ESTIMATORS
 from thonecls.raster import open_raster
+from thonecls.ratio_model import AnyModel, RatioModel, load_model
 from thonecls.vector.places import describe as describe_grid
 from thonecls.workflow.runs import model_files
 from thonecls.workflow.training import check_data, estimate
@@ -27,18 +27,25 @@ def describe(path: Path, *, variable: str | None = None) -> dict[str, Any]:
 
 
 def _describe_model(path: Path) -> dict[str, Any]:
-    model = Model.load(path)
+    model = load_model(path)
     history = model.training.pop("history", {})
     last = {name: values[-1] for name, values in history.items() if values}
     known = {} if model.wavelengths is None else {"wavelengths": list(model.wavelengths)}
     return {
         "model": str(path),
         "bands": model.bands,
-        "weights": sum(p.numel() for p in model.net.parameters()),
+        "weights": _weights(model),
         **known,
         **model.training,
         "last_epoch": last,
     }
+
+
+def _weights(model: AnyModel) -> int:
+    """How many numbers were learnt."""
+    if isinstance(model, RatioModel):
+        return sum(machine.weights.size for machine in model.machines)
+    return sum(p.numel() for p in model.net.parameters())
 
 
 def _describe_raster(path: Path, variable: str | None) -> dict[str, Any]:

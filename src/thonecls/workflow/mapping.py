@@ -17,9 +17,10 @@ from thonecls.errors import ConfigError, FileError
 from thonecls.files import check_writable
 from thonecls.inputs import SceneInput, is_raster, read_scene
 from thonecls.maps import MAP, PROBABILITY, write_polygons, write_quicklook
-from thonecls.model import Model, Scored, Scorer
+from thonecls.model import Scored, Scorer
 from thonecls.options import SceneOptions
 from thonecls.raster import RasterSource, match_bands
+from thonecls.ratio_model import AnyModel, load_model
 from thonecls.scene import BoolArray, Source
 from thonecls.version import software
 from thonecls.workflow.layers import Style, writing_layers
@@ -115,7 +116,7 @@ def _count(out: Path) -> tuple[int, int]:
     return valid, mapped
 
 
-def threshold_of(models: Sequence[Model], given: float | None) -> tuple[float, str]:
+def threshold_of(models: Sequence[AnyModel], given: float | None) -> tuple[float, str]:
     """Above which probability a pixel is mapped, and where that comes from."""
     if given is not None:
         return given, GIVEN
@@ -127,10 +128,10 @@ def threshold_of(models: Sequence[Model], given: float | None) -> tuple[float, s
         return threshold, (
             f"it maps as much as labels left out of training say the class covers, {share:.2%}"
         )
-    return threshold, "as in the paper"
+    return threshold, models[0].training.get("threshold_reason", "as in the paper")
 
 
-def score_here(models: Sequence[Model], scene: SceneInput, device: str) -> Windows:
+def score_here(models: Sequence[AnyModel], scene: SceneInput, device: str) -> Windows:
     """A scene's windows, scored in this process one at a time."""
     scorer = Scorer(models, device=device)
     scorer.check(scene.source)
@@ -177,7 +178,7 @@ def _stamped(paths: Sequence[Path]) -> tuple[tuple[str, int], ...]:
 
 @lru_cache(maxsize=2)
 def _scorer(models: tuple[tuple[str, int], ...], device: str) -> Scorer:
-    return Scorer([Model.load(path) for path, _ in models], device=device)
+    return Scorer([load_model(path) for path, _ in models], device=device)
 
 
 def map_scene(
@@ -210,7 +211,7 @@ def map_scene(
     if (out / SUMMARY).exists() and not overwrite:
         raise FileError(f"{out} holds a map already: choose another --out, or say --overwrite")
     paths = model_files(model)
-    models = [Model.load(path) for path in paths]
+    models = [load_model(path) for path in paths]
     opened = match(read_scene(scene, options, bands=models[0].bands), models[0], tolerance)
     cut, reason = threshold_of(models, threshold)
     style = Style(cut, floats, label_of(models[0]), {**tags_of(paths), "scene": scene.name})
@@ -231,7 +232,7 @@ def map_scene(
     return summary
 
 
-def match(scene: SceneInput, model: Model, tolerance: float | None = None) -> SceneInput:
+def match(scene: SceneInput, model: AnyModel, tolerance: float | None = None) -> SceneInput:
     """The scene with the model's bands, in the model's order."""
     if not isinstance(scene.source, RasterSource):
         return scene
@@ -267,7 +268,7 @@ def finish(
         draw_array_overview(out, scene.source, positives, title=title, threshold=threshold)
 
 
-def label_of(model: Model) -> str:
+def label_of(model: AnyModel) -> str:
     """What the class is called."""
     return str(model.training.get("label", "class"))
 

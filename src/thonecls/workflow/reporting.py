@@ -15,7 +15,6 @@ from thonecls.errors import FileError, LabelError
 from thonecls.files import write_atomically
 from thonecls.inputs import read_labels, read_truth
 from thonecls.metrics import Scores, evaluate
-from thonecls.model import Model
 from thonecls.options import LabelOptions
 from thonecls.page import (
     Picture,
@@ -27,6 +26,7 @@ from thonecls.page import (
     judge,
     render,
 )
+from thonecls.ratio_model import load_model
 from thonecls.scene import BoolArray, Grid
 from thonecls.trust import TrustReport, assess, count_votes, summarise
 from thonecls.version import software
@@ -117,7 +117,7 @@ def _history(out: Path) -> dict[str, list[float]]:
     """How the first model's training went, where there is one."""
     if not any(out.glob("model*.safetensors")):
         return {}
-    history: dict[str, list[float]] = Model.load(model_files(out)[0]).training["history"]
+    history: dict[str, list[float]] = load_model(model_files(out)[0]).training.get("history", {})
     return history
 
 
@@ -166,7 +166,8 @@ def _facts(run: Mapping[str, Any]) -> dict[str, object]:
         "Models": run["seeds"],
         "Threshold": run["threshold"],
         "Why this threshold": run.get("threshold_reason", "the paper's"),
-        "Training": f"{in_words(run['seconds'])}, {run.get('epochs_done', 0)} epochs",
+        "Training": in_words(run["seconds"])
+        + (f", {run['epochs_done']} epochs" if "epochs_done" in run else ""),
         "Version": software(),
     }
     return known | {f"Note {i}": note for i, note in enumerate(run["notes"], 1)}

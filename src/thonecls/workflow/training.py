@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from thonecls.model import Model, Scored
 from thonecls.novelty import fit_novelty
 from thonecls.options import EVERY, LabelOptions, SceneOptions
 from thonecls.priors import Prior, check_estimators, estimate_priors, usable
+from thonecls.ratio_model import AnyModel, RatioModel, fit_ratio
 from thonecls.scene import ArraySource, BoolArray, FloatArray, Scene, Source, read_all, standardize
 from thonecls.splits import draw_labels, hold_out
 from thonecls.train import OnStep, checkpoints
@@ -80,12 +81,13 @@ def train_scene(
         read_tested(truth, opened.grid, marked.mask)  # after training would be late
     task = _prepare(opened, marked, config, options, out)
     with making(out):
+        models: list[AnyModel] = []
         if METHODS[options.method].network:
-            models = _train_all(task, resume, checkpoint_every, on_step)
-            windows = score_here(models, opened, task.config.device)
-        else:
-            models = []
-            windows = _score_spectra(task)
+            models += _train_all(task, resume, checkpoint_every, on_step)
+        elif METHODS[options.method].keeps_model:
+            models.append(_fit(task))
+        device = task.config.device
+        windows = score_here(models, opened, device) if models else _score_spectra(task)
         return conclude(task, models, windows, facts, truth, on_window)
 
 
@@ -122,7 +124,7 @@ def _facts(
         for name, value in asdict(part).items()
         if value not in (None, False)
     }
-    kept = ("method", "seed", "seeds", "holdout", "label", "estimate_prior")
+    kept = ("method", "seed", "seeds", "holdout", "label", "estimate_prior", "coverage")
     chosen = {name: getattr(options, name) for name in kept if getattr(options, name) is not None}
     # Older runs do not name these, and they matter only where they are not as usual.
     more = {"floats": options.floats, "minimum_area": options.minimum_area}
@@ -180,14 +182,34 @@ def _train_all(
             break  # stopped by hand: what there is is mapped
         for file in checkpoints(kept):
             file.unlink()
-    for path in set(task.out.glob("model*.safetensors")) - {
-        model_path(task.out, index, count) for index in range(count)
-    }:
-        path.unlink()  # of another training that this one was to overwrite
+    _remove_other_models(task, count)
     return models
 
 
-def _complete(model: Model, task: Task, spectra: FloatArray) -> Model:
+def _fit(task: Task) -> RatioModel:
+    """The density ratio, saved before anything else is made of it."""
+    usual = look_over(task.scene.source, LOOKED_AT, np.random.default_rng(task.options.seed))
+    coverage = task.options.coverage
+    model = fit_ratio(task.scene.source, task.positives, seed=task.options.seed, coverage=coverage)
+    model = _complete(model, task, usual)
+    model.save(model_path(task.out, 0, 1))
+    for file in checkpoints(checkpoint_path(task.out, 0, 1)):
+        file.unlink()  # of a network that was to be trained here before
+    _remove_other_models(task, 1)
+    return model
+
+
+def _remove_other_models(task: Task, count: int) -> None:
+    """Models of another training that this one was to overwrite."""
+    own = {model_path(task.out, index, count) for index in range(count)}
+    for path in set(task.out.glob("model*.safetensors")) - own:
+        path.unlink()
+
+
+M = TypeVar("M", Model, RatioModel)
+
+
+def _complete(model: M, task: Task, spectra: FloatArray) -> M:
     """The model with what it must know of its scene to judge another; spectra: (n, C) of it."""
     as_scene_ = Scene(np.ascontiguousarray(spectra.T)[:, None], np.ones((1, len(spectra)), bool))
     usual = fit_novelty(standardize(as_scene_, model.statistics)[:, 0].T)

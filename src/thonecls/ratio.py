@@ -1,0 +1,277 @@
+"""The density ratio in closed form: how much likelier a pixel's surroundings are among the labels.
+
+The paper's losses estimate r(x) = p(x | class) / p(x) by a network. Here r is a sum of kernels
+around some pixels, and least squares give it at once (uLSIF: Kanamori, Hido and Sugiyama 2009):
+the minimum of E_u[r²] / 2 - E_p[r] + λ |r|² / 2 is the solution of one linear system. A pixel is
+judged by whitened principal components, averaged over windows about it: nothing farther away than
+half a window has a say, so the place cannot be learnt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import scipy.ndimage
+from numpy.typing import NDArray
+
+from thonecls.scene import BoolArray, FloatArray
+
+# What these numbers rest on: docs/adr/0014-density-ratio.md.
+CENTRES = 600  # unlabeled pixels that kernels lie around
+MOST_POSITIVES = 400  # labels that kernels lie around
+WIDTH = 0.7  # of the kernel: its gamma times the variance of the features
+FOLDS = 5
+RANK = 1e-5  # of the largest eigenvalue of a kernel: smaller ones are rounding
+CHUNK = 2**13  # pixels that are scored at a time
+BLOCK = 16  # pixels a side: what counts as one place
+PLACES = 8  # fewer cannot be all over the scene
+EACH_HALF = 0.1  # of the labels lies in every half of a scene that is labelled all over
+AROUND = 2  # pixels about a label that are its neighbours
+CROWDED = 0.25  # of the pixels around labels that are labelled: more is a patch
+
+IntArray = NDArray[np.int64]
+Array64 = NDArray[np.float64]
+Coverage = Literal["all", "part", "patch"]
+
+
+class Look(NamedTuple):
+    """What a machine sees of a pixel: means over these windows, in pixels a side.
+
+    power: of a component's standard deviation, by which it is scaled; 0 is white.
+    """
+
+    windows: tuple[int, ...]
+    power: float
+
+
+LOOKS = (
+    Look((11,), 0.0),
+    Look((3, 9), 0.0),
+    Look((5, 13), 0.0),
+    Look((3, 7, 15), 0.0),
+    Look((1, 3, 7), 0.5),
+)
+WINDOWS = sorted({window for look in LOOKS for window in look.windows})
+HALO = WINDOWS[-1] // 2
+
+
+class Rule(NamedTuple):
+    """How freely the ratio may bend (strengths λ, whose solutions are averaged), and the cut.
+
+    cut: a part of the mean score of labels that were left out; fair: whether labels are a fair
+    sample of the class, so that they tell how much of the scene it covers. Then the cut lies
+    midway between this one and the one that maps so much.
+    """
+
+    strengths: tuple[float, ...]
+    cut: float
+    fair: bool
+    reason: str
+
+
+RULES: dict[Coverage, Rule] = {
+    "all": Rule(
+        (1e-4, 1e-3),
+        0.5,
+        True,
+        "about halfway between the background and labels left out of training, and by how much "
+        "of the scene they say the class covers, as labels lie all over it",
+    ),
+    "part": Rule(
+        (1e-4, 1e-3, 1e-2, 1e-1),
+        0.35,
+        False,
+        "a third of the way from the background to labels left out of training, as a part of the "
+        "scene has no labels and the class may look a little different there",
+    ),
+    "patch": Rule(
+        (1e-1,),
+        0.4,
+        False,
+        "0.4 of the way from the background to labels left out of training, by the most cautious "
+        "fit, as all labels come from a patch or two",
+    ),
+}
+
+
+def coverage_of(positive: IntArray, shape: tuple[int, int]) -> Coverage:
+    """Whether labels, by flat index, lie all over a scene of this shape, in a part, or in a patch.
+
+    >>> coverage_of(np.arange(0, 100 * 100, 97), (100, 100))
+    'all'
+    >>> coverage_of(np.arange(0, 50 * 100, 97), (100, 100)), coverage_of(np.arange(9), (100, 100))
+    ('part', 'patch')
+    """
+    rows, columns = np.divmod(positive, shape[1])
+    before = np.array([(rows < shape[0] / 2).mean(), (columns < shape[1] / 2).mean()])
+    places = len(np.unique(rows // BLOCK * shape[1] + columns // BLOCK))
+    if places >= PLACES and np.minimum(before, 1 - before).min() >= EACH_HALF:
+        return "all"
+    away = np.arange(-AROUND, AROUND + 1)
+    near_rows = (rows[:, None, None] + away[:, None] + 0 * away).ravel()
+    near_columns = (columns[:, None, None] + 0 * away[:, None] + away).ravel()
+    inside = (near_rows >= 0) & (near_rows < shape[0])
+    inside &= (near_columns >= 0) & (near_columns < shape[1])
+    around = len(np.unique(near_rows[inside] * shape[1] + near_columns[inside]))
+    return "patch" if len(np.unique(positive)) >= CROWDED * around else "part"
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """r as Σ weights · exp(-gamma |x - centre|²), x being what its look sees of a pixel.
+
+    centres: (m, d) float32; weights: (m,) float32.
+    """
+
+    look: Look
+    centres: FloatArray
+    gamma: float
+    weights: FloatArray
+
+    def __call__(self, seen: FloatArray) -> FloatArray:
+        """(n, d) -> (n,)."""
+        return np.asarray(gaussian_kernel(seen, self.centres, self.gamma) @ self.weights)
+
+
+def gaussian_kernel(x: FloatArray, centres: FloatArray, gamma: float) -> FloatArray:
+    """exp(-gamma |x - c|²): (n, d), (m, d) -> (n, m).
+
+    >>> x = np.array([[0.0], [2.0]], dtype=np.float32)
+    >>> gaussian_kernel(x, x[:1], 0.5).round(3).tolist() == [[1.0], [np.float32(0.135)]]
+    True
+    """
+    squares = x @ (-2 * centres.T)
+    squares += np.einsum("ij,ij->i", x, x)[:, None]
+    squares += np.einsum("ij,ij->i", centres, centres)
+    np.maximum(squares, 0, out=squares)  # rounding must not make a distance negative
+    squares *= -np.float32(gamma)
+    return np.asarray(np.exp(squares, out=squares))
+
+
+def window_means(components: FloatArray, valid: BoolArray, window: int) -> FloatArray:
+    """Means of (k, H, W), 0 on nodata, over the valid pixels of a window about each pixel.
+
+    Beyond the edge there is nothing, as on nodata; without a valid pixel the mean is 0.
+
+    >>> image = np.arange(9, dtype=np.float32).reshape(1, 3, 3)
+    >>> window_means(image, np.ones((3, 3), bool), 3)[0, 1].tolist()
+    [3.5, 4.0, 4.5]
+    """
+    if window == 1:
+        return components
+
+    def total(images: NDArray[Any]) -> Array64:
+        size = (1, window, window)
+        mean = scipy.ndimage.uniform_filter(images, size, output=np.float64, mode="constant")
+        return np.asarray(mean * window**2)
+
+    count = np.maximum(np.rint(total(valid[None].astype(np.float64))), 1)
+    return (total(components) / count).astype(np.float32)
+
+
+def see(means: dict[int, FloatArray], look: Look, spread: FloatArray) -> FloatArray:
+    """What a look sees of pixels: (n, k · windows), of means (n, k) by window.
+
+    spread: (k,) the components' standard deviations before they were made white.
+    """
+    seen = np.concatenate([means[window] for window in look.windows], axis=1)
+    if look.power:
+        seen = seen * np.tile(spread**look.power, len(look.windows))
+    return np.ascontiguousarray(seen, dtype=np.float32)
+
+
+def solve(means: Array64, unlabeled: Array64, strengths: tuple[float, ...]) -> Array64:
+    """The least-squares ratio for several sets of positives, each by its mean: (s, f, k).
+
+    means: (f, k), unlabeled: (n, k) features; for every strength λ the w that minimises
+    E_u[(w·x)²] / 2 - w·mean + λ |w|² / 2.
+
+    >>> world = np.eye(2)  # two kinds of pixels; positives are of the first, as half of all are
+    >>> solve(world[:1], world, (1e-9,)).round(3).tolist()
+    [[[2.0, 0.0]]]
+    """
+    values, vectors = np.linalg.eigh(unlabeled.T @ unlabeled / len(unlabeled))
+    along, values = means @ vectors, np.maximum(values, 0)
+    return np.stack([(along / (values + strength)) @ vectors.T for strength in strengths])
+
+
+class Fitted(NamedTuple):
+    """Machines whose sum has the mean 1 on labels that are left out.
+
+    held_out: (n_p,) what labels score that are left out; unlabeled: (n_u,) what others score.
+    """
+
+    machines: tuple[Machine, ...]
+    held_out: Array64
+    unlabeled: Array64
+
+
+def fit(
+    positive: dict[int, FloatArray],
+    unlabeled: dict[int, FloatArray],
+    spread: FloatArray,
+    rule: Rule,
+    rng: np.random.Generator,
+) -> Fitted:
+    """The ratio of positives to unlabeled pixels; both: means (n, k) over every window.
+
+    Every look and every strength has its own solution. Those of one strength are added over the
+    looks and scaled so that the positives, each scored without its own fold, have the mean 1; then
+    the strengths are averaged.
+    """
+    count = len(positive[WINDOWS[0]])
+    folds = min(FOLDS, count)
+    fold = rng.permutation(count) % folds
+    kept = np.sort(rng.permutation(count)[:MOST_POSITIVES])
+    others = len(unlabeled[WINDOWS[0]])
+    centres = np.sort(rng.permutation(others)[:CENTRES])
+    held_out, scores = (np.zeros((len(rule.strengths), n)) for n in (count, others))
+    weights, bases = [], []
+    for look in LOOKS:
+        of_p, of_u = see(positive, look, spread), see(unlabeled, look, spread)
+        around = np.concatenate([of_p[kept], of_u[centres]])
+        gamma = WIDTH / max(float(of_u.var(axis=0, dtype=np.float64).sum()), 1e-12)
+        basis = _basis(around, gamma)
+        p, u = (gaussian_kernel(x, around, gamma) @ basis for x in (of_p, of_u))
+        p, u = p.astype(np.float64), u.astype(np.float64)
+        means = [p[fold != k].mean(axis=0) if folds > 1 else p.mean(axis=0) for k in range(folds)]
+        found = solve(np.stack([*means, p.mean(axis=0)]), u, rule.strengths)
+        held_out += np.einsum("sij,ij->si", found[:, fold], p)
+        scores += found[:, -1] @ u.T
+        weights.append(found[:, -1])
+        bases.append((look, around, gamma, basis))
+    scale = (np.maximum(held_out.mean(axis=1), 1e-6) * len(rule.strengths))[:, None]
+    machines = tuple(
+        Machine(look, around, gamma, (basis @ (w / scale).sum(axis=0)).astype(np.float32))
+        for (look, around, gamma, basis), w in zip(bases, weights, strict=True)
+    )
+    return Fitted(machines, (held_out / scale).sum(axis=0), (scores / scale).sum(axis=0))
+
+
+def _basis(centres: FloatArray, gamma: float) -> Array64:
+    """The matrix (m, k) that makes kernels around centres orthonormal features (Nyström)."""
+    values, vectors = np.linalg.eigh(gaussian_kernel(centres, centres, gamma).astype(np.float64))
+    kept = values > RANK * values[-1]
+    return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
+
+
+def score(
+    machines: tuple[Machine, ...], components: FloatArray, valid: BoolArray, spread: FloatArray
+) -> FloatArray:
+    """The sum of the machines for every pixel of (k, H, W) components: (H, W)."""
+    sizes = {window for machine in machines for window in machine.look.windows}
+    means = {size: by_pixel(window_means(components, valid, size)) for size in sizes}
+    scores = np.zeros(valid.size, np.float32)
+    for start in range(0, valid.size, CHUNK):
+        part = slice(start, start + CHUNK)
+        here = {size: mean[part] for size, mean in means.items()}
+        for machine in machines:
+            scores[part] += machine(see(here, machine.look, spread))
+    return scores.reshape(valid.shape)
+
+
+def by_pixel(image: FloatArray) -> FloatArray:
+    """(k, H, W) -> (H · W, k)."""
+    return np.ascontiguousarray(image.reshape(len(image), -1).T)

@@ -1,0 +1,265 @@
+"""Models by the density ratio: fitted to a scene in seconds, saved, loaded, mapped in tiles."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from thonecls import store
+from thonecls.collage import Pool, build_pool
+from thonecls.errors import ConfigError, ModelError
+from thonecls.model import KIND, Model, Scorer, load_novelty, save_novelty, score_whole
+from thonecls.novelty import Novelty
+from thonecls.priors import bbe
+from thonecls.ratio import (
+    HALO,
+    RULES,
+    WINDOWS,
+    Coverage,
+    IntArray,
+    Look,
+    Machine,
+    by_pixel,
+    coverage_of,
+    fit,
+    score,
+    window_means,
+)
+from thonecls.scene import (
+    BandStatistics,
+    BoolArray,
+    FloatArray,
+    Source,
+    as_source,
+    project,
+    whitened_axes,
+)
+from thonecls.splits import Labels, check_positives, positive_mask
+from thonecls.version import __version__, commit
+
+RATIO = "ratio model"  # the kind of its file
+COMPONENTS = 60
+PIXELS = 10_000  # unlabeled ones that the ratio is fitted to
+POSITIVES = 5_000  # labels that it is fitted to at most
+BLOCK = 16  # half a side of the windows that stand for a large scene
+WINDOWS_OF_SCENE = 512  # of them
+WHOLE = 2**18  # pixels of a scene that is held whole
+FEWEST_FAIR = 20  # labels that tell how much of a scene the class covers
+STEEP = 3.0  # the logit of a pixel that scores as the mean label left out
+TILE = 448  # pixels a side
+
+
+@dataclass(frozen=True, eq=False)
+class RatioModel:
+    """A density ratio with all it needs to map a scene.
+
+    statistics: of the bands, with the axes that whiten them; cut: the score above which a pixel is
+    mapped, where the probability is the threshold, 0.5; the rest as for `Model`.
+    """
+
+    machines: tuple[Machine, ...]
+    statistics: BandStatistics
+    cut: float
+    training: dict[str, Any] = field(default_factory=dict)
+    wavelengths: tuple[float, ...] | None = None
+    novelty: Novelty | None = None
+    threshold: float = 0.5
+
+    @property
+    def bands(self) -> int:
+        return len(self.statistics.mean)
+
+    @property
+    def halo(self) -> int:
+        """How many pixels to each side have a say."""
+        return HALO
+
+    @property
+    def tile(self) -> int:
+        """The side of a tile that takes little memory."""
+        return TILE
+
+    def ready(self, device: torch.device) -> Callable[[FloatArray, BoolArray], FloatArray]:
+        """Probabilities (H, W) of a z-scored cube (C, H, W) and its valid pixels, on the CPU."""
+        return self.probability
+
+    def probability(self, cube: FloatArray, valid: BoolArray) -> FloatArray:
+        """Of the class: 0.5 at the cut, 0.95 where a pixel scores as labels left out do."""
+        raw = score(self.machines, project(cube, self.statistics), valid, self._spread())
+        steep = STEEP / max(1 - self.cut, 0.1)
+        return np.asarray(expit(steep * (raw - np.float32(self.cut))), dtype=np.float32)
+
+    def _spread(self) -> FloatArray:
+        """Of the components before they were made white."""
+        return spread_of(self.statistics)
+
+    def score(
+        self, cube: Source | NDArray[Any], *, device: str = "auto", tile: int | None = None
+    ) -> NDArray[np.float32]:
+        """Probability of the target class, (H, W) float32, NaN on nodata; see `Model.score`."""
+        return score_whole(self, cube, device, tile)
+
+    def score_windows(
+        self, source: Source, *, device: str = "auto", tile: int | None = None
+    ) -> Iterator[tuple[slice, slice, NDArray[np.float32]]]:
+        """Score a scene of any size window by window; see `Model.score_windows`."""
+        return Scorer([self], device=device).all_windows(source, tile)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one safetensors file, whole or not at all. It holds no code."""
+        bands = {"mean": self.statistics.mean, "std": self.statistics.std}
+        assert self.statistics.axes is not None
+        arrays = {f"bands.{n}": a for n, a in (bands | {"axes": self.statistics.axes}).items()}
+        for i, machine in enumerate(self.machines):
+            arrays[f"machine.{i}.centres"] = machine.centres
+            arrays[f"machine.{i}.weights"] = machine.weights
+        about: dict[str, Any] = {
+            "machines": [
+                {"windows": list(m.look.windows), "power": m.look.power, "gamma": m.gamma}
+                for m in self.machines
+            ],
+            "cut": self.cut,
+            "training": self.training,
+            "wavelengths": self.wavelengths,
+            "threshold": self.threshold,
+        }
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        save_novelty(self.novelty, about, tensors)
+        store.save(Path(path), RATIO, about, tensors)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> RatioModel:
+        """Read what `save` wrote; refuse a damaged file and one of another version."""
+        about, tensors = store.load(Path(path), RATIO)
+        bands = {name: t.numpy() for name, t in store.part(tensors, "bands.").items()}
+        machines = []
+        for i, facts in enumerate(about["machines"]):
+            arrays = {n: t.numpy() for n, t in store.part(tensors, f"machine.{i}.").items()}
+            look = Look(tuple(facts["windows"]), facts["power"])
+            machines.append(Machine(look, arrays["centres"], facts["gamma"], arrays["weights"]))
+        wavelengths = about["wavelengths"]
+        return RatioModel(
+            tuple(machines),
+            BandStatistics(**bands),
+            about["cut"],
+            about["training"],
+            None if wavelengths is None else tuple(wavelengths),
+            load_novelty(about, tensors),
+            about["threshold"],
+        )
+
+
+AnyModel = Model | RatioModel
+
+
+def load_model(path: str | os.PathLike[str]) -> AnyModel:
+    """A model of either kind, from its file."""
+    kind = store.kind_of(Path(path), KIND)
+    if kind == RATIO:
+        return RatioModel.load(path)
+    if kind in (KIND, None):
+        return Model.load(path)
+    raise ModelError(f"{path} is a {kind}, where a model is needed: name a model's file")
+
+
+def spread_of(statistics: BandStatistics) -> FloatArray:
+    """Standard deviations of the components before the axes made them white: (k,)."""
+    assert statistics.axes is not None
+    return np.asarray(1 / np.linalg.norm(statistics.axes, axis=1), dtype=np.float32)
+
+
+def fit_ratio(
+    scene: Source | NDArray[Any],
+    labels: Labels | ArrayLike,
+    *,
+    seed: int = 0,
+    coverage: Coverage | None = None,
+) -> RatioModel:
+    """Fit the density ratio to one scene: seconds, whatever its size.
+
+    scene: a scene, a source, or a (C, H, W) array; labels: `Labels`, of which the positives are
+    taken, or positives as an (H, W) mask or (n, 2) row/column pairs. coverage: whether labels come
+    from all over the scene ("all"), from a part of it, or from a patch or two; by where they lie
+    unless told. The same seed gives the same bits on the same machine.
+    """
+    if coverage is not None and coverage not in RULES:
+        raise ConfigError(f"'coverage' must be all, part or patch. Got {coverage!r} instead")
+    began = time.perf_counter()
+    source = as_source(scene)
+    if isinstance(labels, Labels):
+        positive = labels.positive
+    else:
+        positive = np.flatnonzero(positive_mask(labels, source.shape))
+    check_positives(positive, source.shape)
+    rng = np.random.default_rng(seed)
+    positive = np.unique(positive)
+    if positive.size > POSITIVES:
+        positive = np.sort(rng.choice(positive, POSITIVES, replace=False))
+    pool = build_pool(
+        source,
+        positive,
+        block=BLOCK,
+        components=COMPONENTS,
+        rng=rng,
+        axes=whitened_axes,
+        whole=WHOLE,
+        windows=WINDOWS_OF_SCENE,
+        margin=HALO,
+    )
+    found = coverage or coverage_of(pool.pixels, source.shape)
+    rule = RULES[found]
+    of_p, of_u = sample(pool, PIXELS, rng)
+    fitted = fit(of_p, of_u, spread_of(pool.statistics), rule, rng)
+    cut = rule.cut
+    if rule.fair and len(fitted.held_out) >= FEWEST_FAIR:
+        share = min(1.0, bbe(fitted.held_out, fitted.unlabeled))
+        cut = (cut + float(np.quantile(fitted.unlabeled, 1 - share))) / 2
+    training = {
+        "scene": {"bands": source.bands, "rows": source.shape[0], "columns": source.shape[1]},
+        "positives": len(pool.labels),
+        "unlabeled": len(of_u[WINDOWS[0]]),
+        "coverage": found,
+        "threshold_reason": rule.reason,
+        "recall_left_out": round(float((fitted.held_out > cut).mean()), 4),
+        "seconds": round(time.perf_counter() - began, 3),
+        "finished": True,
+        "versions": {"thonecls": __version__, "commit": commit(), "numpy": np.__version__},
+        "python": platform.python_version(),
+        "seed": seed,
+    }
+    return RatioModel(fitted.machines, pool.statistics, cut, training)
+
+
+def sample(
+    pool: Pool, count: int, rng: np.random.Generator
+) -> tuple[dict[int, FloatArray], dict[int, FloatArray]]:
+    """Means over every window, of a pool's positives and of unlabeled pixels from anywhere."""
+    ends = np.cumsum([len(places) for places in pool.places])
+    drawn = np.sort(rng.choice(ends[-1], min(count, int(ends[-1])), replace=False))
+    part_of = np.searchsorted(ends, drawn, side="right")
+    kinds: list[dict[int, list[FloatArray]]] = [{w: [] for w in WINDOWS} for _ in range(2)]
+    for number, (features, valid) in enumerate(pool.parts):
+        labels = pool.labels[pool.labels[:, 0] == number]
+        first = int(ends[number]) - len(pool.places[number])
+        pixels: tuple[IntArray, IntArray] = (
+            labels[:, 1] * valid.shape[1] + labels[:, 2],
+            pool.places[number][drawn[part_of == number] - first],
+        )
+        if not sum(map(len, pixels)):
+            continue
+        for window in WINDOWS:
+            means = by_pixel(window_means(features, valid, window))
+            for kind, at in zip(kinds, pixels, strict=True):
+                kind[window].append(means[at])
+    of_p, of_u = ({w: np.concatenate(parts) for w, parts in kind.items()} for kind in kinds)
+    return of_p, of_u
