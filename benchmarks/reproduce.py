@@ -21,7 +21,7 @@ from published import RECORDS, WORK, insert
 from thonecls.benchmark import STUDIES, Cell, Results, Study, cells_of, read_results, run_cells
 from thonecls.benchmark.figures import draw_study_curves
 from thonecls.benchmark.places import is_present, score_of
-from thonecls.benchmark.studies import METHODS, MORE_METHODS, SPECTRAL
+from thonecls.benchmark.studies import METHODS, MORE_METHODS, RATIO, SPECTRAL
 from thonecls.benchmark.studies import RGB as IMAGES
 from thonecls.benchmark.tables import as_markdown, build_table
 from thonecls.datasets import data_root as resolve_root
@@ -95,6 +95,21 @@ LABELS = replace(
     },
 )
 
+TUNING = ("tuning-scattered", "tuning-half", "tuning-plot")
+SMALL = ("indian-pines", "houston-crop", "enmap-potsdam")
+LARGE = ("zion", "sentinel2")  # on which some methods take minutes to map
+
+
+def _tuning(name: str, *datasets: str) -> Part:
+    """A study for tuning on some of its scenes; on the large ones one seed and two methods."""
+    study = STUDIES[name]
+    places = tuple(place for place in study.places if place[0] in datasets)
+    if datasets == SMALL:
+        return Part(replace(study, places=places), 2)
+    columns = {label: study.columns[label] for label in ("density-ratio", "matched-filter")}
+    return Part(replace(study, places=places, columns=columns))
+
+
 PARTS: dict[str, Part] = {
     "t-honecls-paper": Part(
         Study("T-HOneCls with the paper's schedule", IP, T_HONECLS), 3, name="table-ip-pu"
@@ -140,7 +155,23 @@ PARTS: dict[str, Part] = {
         name="table-ip-pu",
     ),
     "collage": Part(STUDIES["collage"]),
-    **{name: Part(STUDIES[name], 2) for name in ("tuning-scattered", "tuning-half", "tuning-plot")},
+    "density-ratio": Part(
+        Study(
+            "The density ratio, by where labels come from",
+            IP,
+            {
+                p: {**RATIO["density-ratio"], "protocol": p}
+                for p in ("paper", "resampled", "spatial", "half", "plot")
+            },
+        ),
+        5,
+        {"preset": "fast"},
+    ),
+    "density-ratio-elsewhere": Part(
+        Study("The density ratio on other scenes", ELSEWHERE, RATIO), 5, {"preset": "fast"}
+    ),
+    **{name: _tuning(name, *SMALL) for name in TUNING},
+    **{f"{name}-large": _tuning(name, *LARGE) for name in TUNING},
 }
 
 

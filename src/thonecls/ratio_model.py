@@ -49,7 +49,7 @@ from thonecls.version import __version__, commit
 
 RATIO = "ratio model"  # the kind of its file
 COMPONENTS = 60
-PIXELS = 10_000  # unlabeled ones that the ratio is fitted to
+PIXELS = 20_000  # unlabeled ones that the ratio is fitted to
 POSITIVES = 5_000  # labels that it is fitted to at most
 BLOCK = 16  # half a side of the windows that stand for a large scene
 WINDOWS_OF_SCENE = 512  # of them

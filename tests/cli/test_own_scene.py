@@ -64,7 +64,8 @@ def test_check_says_that_all_is_well(example: Example, capsys: pytest.CaptureFix
     given = ["--drop-bad-bands", "--order", "3"]
     assert run("check", example.scene, example.labels, *WHERE, *given, "--json") == 0
     scene, labels = str(example.scene), str(example.labels)
-    expected = ["thonecls", "train", scene, labels, "--drop-bad-bands", *WHERE, "--order", "3"]
+    expected = ["thonecls", "train", scene, labels, "--drop-bad-bands", *WHERE]
+    expected += ["--method", "t-honecls", "--order", "3"]
     assert shlex.split(said(capsys)["command"]) == [*expected, "--out", "run"]
 
 

@@ -15,7 +15,7 @@ import torch
 from thonecls.config import TrainConfig
 from thonecls.datasets import Dataset
 from thonecls.model import Model
-from thonecls.workflow import train_scene
+from thonecls.workflow import TrainOptions, train_scene
 
 
 def test_sigkill_at_random_moments_changes_nothing(
@@ -30,7 +30,12 @@ def test_sigkill_at_random_moments_changes_nothing(
 
     def start(out: str) -> multiprocessing.process.BaseProcess:
         files = tmp_path / "cube.npy", tmp_path / "truth.npy", tmp_path / out
-        options = {"config": config, "resume": True, "checkpoint_every": 0.0}
+        options = {
+            "config": config,
+            "options": TrainOptions(method="t-honecls"),
+            "resume": True,
+            "checkpoint_every": 0.0,
+        }
         process = context.Process(target=train_scene, args=files, kwargs=options)
         process.start()
         return process

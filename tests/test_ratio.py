@@ -1,0 +1,274 @@
+"""The density ratio: its formulas, what it learns, its models and their maps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import thonecls.ratio_model
+from thonecls.config import TrainConfig
+from thonecls.datasets import Dataset, synthetic
+from thonecls.errors import ConfigError, LabelError, ModelError
+from thonecls.metrics import evaluate
+from thonecls.model import Model
+from thonecls.novelty import fit_novelty
+from thonecls.ratio import (
+    LOOKS,
+    RULES,
+    WINDOWS,
+    coverage_of,
+    fit,
+    gaussian_kernel,
+    see,
+    solve,
+    window_means,
+)
+from thonecls.ratio_model import RatioModel, fit_ratio, load_model, spread_of
+from thonecls.scene import Scene, as_scene
+from thonecls.store import save
+from thonecls.train import fit as fit_network
+
+Mask = NDArray[np.bool_]
+
+
+def labelled(data: Dataset, count: int, seed: int, where: Mask | None = None) -> Mask:
+    """So many random pixels of class 1, from a part of the scene if told."""
+    allowed = (data.truth == 1) & (True if where is None else where)
+    mask = np.zeros(data.truth.shape, dtype=bool)
+    pixels = np.flatnonzero(allowed)
+    mask.flat[np.random.default_rng(seed).choice(pixels, count, replace=False)] = True
+    return mask
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_kernel_is_that_of_gauss(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, c = (rng.normal(size=(n, 3)).astype(np.float32) for n in (4, 5))
+    plain = np.exp(-0.3 * ((x[:, None] - c[None]) ** 2).sum(axis=2))
+    assert np.allclose(gaussian_kernel(x, c, 0.3), plain, atol=1e-6)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([3, 5, 7]))
+def test_a_window_is_averaged_over_its_valid_pixels(seed: int, window: int) -> None:
+    rng = np.random.default_rng(seed)
+    valid = rng.random((6, 9)) < 0.7
+    image = np.where(valid, rng.normal(size=(2, 6, 9)), 0).astype(np.float32)
+    means, half = window_means(image, valid, window), window // 2
+    for row in range(6):
+        for column in range(9):
+            here = (
+                slice(max(0, row - half), row + half + 1),
+                slice(max(0, column - half), column + half + 1),
+            )
+            inside = image[:, here[0], here[1]][:, valid[here]]
+            plain = inside.mean(axis=1) if inside.shape[1] else np.zeros(2)
+            assert np.allclose(means[:, row, column], plain, atol=1e-5)
+
+
+def test_the_ratio_solves_its_linear_system() -> None:
+    rng = np.random.default_rng(0)
+    means, unlabeled = rng.normal(size=(2, 4)), rng.normal(size=(50, 4))
+    moments = unlabeled.T @ unlabeled / 50
+    for found, strength in zip(solve(means, unlabeled, (1e-3, 0.5)), (1e-3, 0.5), strict=True):
+        for mean, weights in zip(means, found, strict=True):
+            plain = np.linalg.solve(moments + strength * np.eye(4), mean)
+            assert np.allclose(weights, plain)
+
+
+def test_in_a_world_of_few_kinds_the_ratio_is_that_of_their_shares() -> None:
+    """Of three kinds of pixels: r = p(kind | positive) / p(kind), whatever the class prior."""
+    p, u = np.array([0.7, 0.3, 0.0]), np.array([0.2, 0.3, 0.5])
+    kinds = np.eye(3)
+    unlabeled = np.repeat(kinds, (1000 * u).astype(int), axis=0)
+    (found,) = solve((p @ kinds)[None], unlabeled, (1e-9,))
+    assert np.allclose(kinds @ found[0], p / u, atol=1e-6)
+
+
+def test_labels_left_out_have_the_mean_one_and_machines_add_up() -> None:
+    rng = np.random.default_rng(0)
+    means = {w: rng.normal(size=(300, 4)).astype(np.float32) for w in WINDOWS}
+    positive = {w: m[:40] + 2 for w, m in means.items()}
+    spread = np.ones(4, np.float32)
+    fitted = fit(positive, means, spread, RULES["part"], np.random.default_rng(1))
+    assert fitted.held_out.mean() == pytest.approx(1)
+    assert len(fitted.machines) == len(LOOKS)
+    together = sum(m(see(means, m.look, spread)) for m in fitted.machines)
+    assert np.allclose(together, fitted.unlabeled, atol=1e-3)
+    assert fitted.unlabeled.mean() < 0.5
+
+
+@pytest.mark.learning
+def test_it_learns_fields_from_forty_labels(seed: int) -> None:
+    data = synthetic(height=64, width=64, fields=40, separation=0.6, seed=seed)
+    positives = labelled(data, 40, seed)
+    model = fit_ratio(data.scene, positives, seed=seed)
+    scores = evaluate(model.score(data.scene), data.truth == 1, ~positives)
+    assert scores.f1 > 80
+    assert scores.auc > 95
+
+
+@pytest.mark.learning
+def test_labels_from_one_half_find_the_class_in_the_other(seed: int) -> None:
+    data = synthetic(height=64, width=96, fields=60, separation=0.6, seed=seed)
+    left = np.arange(96) < 48
+    positives = labelled(data, 40, seed, np.broadcast_to(left, (64, 96)))
+    model = fit_ratio(data.scene, positives, seed=seed)
+    assert model.training["coverage"] != "all"
+    other = np.broadcast_to(~left, (64, 96))
+    scores = evaluate(model.score(data.scene), data.truth == 1, other)
+    assert scores.recall > 50
+    assert scores.f1 > 62
+
+
+def test_the_same_seed_gives_the_same_bits_whatever_the_order_of_labels(
+    field_scene: Dataset, few_positives: Mask
+) -> None:
+    pairs = np.argwhere(few_positives)
+    maps = [
+        fit_ratio(field_scene.scene, labels, seed=seed).score(field_scene.scene)
+        for labels, seed in ((few_positives, 0), (pairs[::-1], 0), (few_positives, 1))
+    ]
+    assert np.array_equal(maps[0], maps[1])
+    assert not np.array_equal(maps[0], maps[2])
+
+
+def test_tiles_give_the_map_of_the_whole_scene(field_scene: Dataset, few_positives: Mask) -> None:
+    valid = np.ones(field_scene.scene.shape, dtype=bool)
+    valid[4:9, 3:11] = False
+    scene = Scene(field_scene.scene.cube, valid)
+    model = fit_ratio(scene, few_positives & valid)
+    whole, tiled = model.score(scene), model.score(scene, tile=8)
+    assert np.array_equal(np.isnan(whole), ~valid)
+    assert np.allclose(whole[valid], tiled[valid], atol=1e-5)
+
+
+def test_what_nodata_holds_has_no_say(field_scene: Dataset, few_positives: Mask) -> None:
+    valid = np.ones(field_scene.scene.shape, dtype=bool)
+    valid[10:, :7] = False
+    cube = field_scene.scene.cube.copy()
+    cube[:, ~valid] = 1e6
+    maps = [
+        fit_ratio(scene, few_positives & valid).score(scene)
+        for scene in (Scene(field_scene.scene.cube, valid), Scene(cube, valid))
+    ]
+    assert np.array_equal(maps[0], maps[1], equal_nan=True)
+
+
+def test_a_large_scene_is_learnt_from_windows_as_well_as_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = synthetic(height=150, width=140, fields=120, seed=2)
+    positives = labelled(data, 60, 0)
+    monkeypatch.setattr(thonecls.ratio_model, "WINDOWS_OF_SCENE", 40)
+    scores = {}
+    for name, pixels in (("whole", 2**18), ("windows", 1000)):
+        monkeypatch.setattr(thonecls.ratio_model, "WHOLE", pixels)
+        model = fit_ratio(data.scene, positives)
+        assert model.training["positives"] == 60
+        scores[name] = evaluate(model.score(data.scene), data.truth == 1, ~positives)
+    assert scores["windows"].auc > 95
+    assert abs(scores["windows"].f1 - scores["whole"].f1) < 10
+
+
+def test_a_model_comes_back_from_its_file_as_it_was(
+    field_scene: Dataset, few_positives: Mask, tmp_path: Path
+) -> None:
+    model = fit_ratio(field_scene.scene, few_positives)
+    spectra = field_scene.scene.cube.reshape(field_scene.scene.bands, -1).T
+    model = replace(model, wavelengths=(1.0, 2, 3, 4, 5, 6), novelty=fit_novelty(spectra))
+    model.save(tmp_path / "model.safetensors")
+    again = load_model(tmp_path / "model.safetensors")
+    assert isinstance(again, RatioModel)
+    assert again.wavelengths == model.wavelengths
+    assert again.training == model.training
+    assert again.novelty is not None
+    assert np.array_equal(again.score(field_scene.scene), model.score(field_scene.scene))
+    with pytest.raises(ModelError, match="is a ratio model, where a model is needed"):
+        Model.load(tmp_path / "model.safetensors")
+
+
+def test_networks_and_ratios_are_told_apart_by_their_files(
+    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, tmp_path: Path
+) -> None:
+    import torch
+
+    network = fit_network(
+        field_scene.scene, few_positives, config=tiny, generator=torch.Generator().manual_seed(0)
+    )
+    network.save(tmp_path / "network.safetensors")
+    assert isinstance(load_model(tmp_path / "network.safetensors"), Model)
+    save(tmp_path / "other.safetensors", "checkpoint", {}, {"a": torch.zeros(1)})
+    with pytest.raises(ModelError, match="is a checkpoint, where a model is needed"):
+        load_model(tmp_path / "other.safetensors")
+    (tmp_path / "text.safetensors").write_text("no model at all, but some words")
+    with pytest.raises(ModelError, match=r"not a thonecls model"):
+        load_model(tmp_path / "text.safetensors")
+    with pytest.raises(ModelError, match="cannot read"):
+        load_model(tmp_path / "none.safetensors")
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_few_labels_give_a_map(field_scene: Dataset, count: int) -> None:
+    positives = labelled(field_scene, count, 0)
+    model = fit_ratio(field_scene.scene, positives)
+    probability = model.score(field_scene.scene)
+    assert np.isfinite(probability).all()
+    assert probability[positives].mean() > probability.mean()
+
+
+def test_a_scene_of_a_few_pixels_with_a_constant_band_gives_a_map() -> None:
+    cube = np.random.default_rng(0).normal(size=(3, 4, 3)).astype(np.float32)
+    cube[1] = 7
+    mask = np.zeros((4, 3), dtype=bool)
+    mask[0, :2] = True
+    scene = as_scene(cube)
+    assert np.isfinite(fit_ratio(scene, mask).score(scene)).all()
+
+
+def test_labels_on_nodata_are_left_out_and_refused_if_there_are_no_others(
+    field_scene: Dataset, few_positives: Mask
+) -> None:
+    valid = np.ones(field_scene.scene.shape, dtype=bool)
+    valid.flat[np.flatnonzero(few_positives)[:3]] = False
+    scene = Scene(field_scene.scene.cube, valid)
+    assert fit_ratio(scene, few_positives).training["positives"] == few_positives.sum() - 3
+    with pytest.raises(LabelError, match="no label lies on a valid pixel"):
+        fit_ratio(Scene(field_scene.scene.cube, ~few_positives), few_positives)
+
+
+def test_where_labels_lie_decides_how_freely_it_fits() -> None:
+    rng = np.random.default_rng(0)
+    shape = (200, 300)
+    everywhere = np.unique(rng.integers(0, 60_000, 100))
+    assert coverage_of(everywhere, shape) == "all"
+    assert coverage_of(everywhere[everywhere < 30_000], shape) == "part"
+    rows, columns = np.mgrid[50:60, 70:80]
+    assert coverage_of((rows * 300 + columns).ravel(), shape) == "patch"
+    two = np.concatenate([(rows * 300 + columns).ravel(), ((rows + 90) * 300 + 200).ravel()])
+    assert coverage_of(two, shape) == "patch"  # in every half, but two places are not all over
+
+
+def test_the_cut_is_in_the_model_with_its_reason(field_scene: Dataset, few_positives: Mask) -> None:
+    for name, rule in RULES.items():
+        model = fit_ratio(field_scene.scene, few_positives, coverage=name)
+        assert model.training["threshold_reason"] == rule.reason
+        assert model.threshold == 0.5
+        if not rule.fair:
+            assert model.cut == rule.cut
+    with pytest.raises(ConfigError, match="must be all, part or patch"):
+        fit_ratio(field_scene.scene, few_positives, coverage="most")  # type: ignore[arg-type]
+
+
+def test_components_are_white_and_their_spread_is_known(
+    field_scene: Dataset, few_positives: Mask
+) -> None:
+    statistics = fit_ratio(field_scene.scene, few_positives).statistics
+    assert statistics.axes is not None
+    assert len(statistics.axes) == field_scene.scene.bands
+    assert (np.diff(spread_of(statistics)) <= 1e-6).all()
