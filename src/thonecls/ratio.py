@@ -182,7 +182,7 @@ def see(means: dict[int, FloatArray], look: Look, spread: FloatArray) -> FloatAr
     return np.ascontiguousarray(seen, dtype=np.float32)
 
 
-def solve(means: Array64, unlabeled: Array64, strengths: tuple[float, ...]) -> Array64:
+def solve(means: NDArray[Any], unlabeled: NDArray[Any], strengths: tuple[float, ...]) -> Array64:
     """The least-squares ratio for several sets of positives, each by its mean: (s, f, k).
 
     means: (f, k), unlabeled: (n, k) features; for every strength λ the w that minimises
@@ -192,7 +192,8 @@ def solve(means: Array64, unlabeled: Array64, strengths: tuple[float, ...]) -> A
     >>> solve(world[:1], world, (1e-9,)).round(3).tolist()
     [[[2.0, 0.0]]]
     """
-    values, vectors = np.linalg.eigh(unlabeled.T @ unlabeled / len(unlabeled))
+    moments = (unlabeled.T @ unlabeled / len(unlabeled)).astype(np.float64)
+    values, vectors = np.linalg.eigh(moments)
     along, values = means @ vectors, np.maximum(values, 0)
     return np.stack([(along / (values + strength)) @ vectors.T for strength in strengths])
 
@@ -235,26 +236,30 @@ def fit(
         gamma = WIDTH / max(float(of_u.var(axis=0, dtype=np.float64).sum()), 1e-12)
         basis = _basis(around, gamma)
         p, u = (gaussian_kernel(x, around, gamma) @ basis for x in (of_p, of_u))
-        p, u = p.astype(np.float64), u.astype(np.float64)
         means = [p[fold != k].mean(axis=0) if folds > 1 else p.mean(axis=0) for k in range(folds)]
         found = solve(np.stack([*means, p.mean(axis=0)]), u, rule.strengths)
         held_out += np.einsum("sij,ij->si", found[:, fold], p)
-        scores += found[:, -1] @ u.T
+        scores += found[:, -1].astype(np.float32) @ u.T
         weights.append(found[:, -1])
         bases.append((look, around, gamma, basis))
     scale = (np.maximum(held_out.mean(axis=1), 1e-6) * len(rule.strengths))[:, None]
     machines = tuple(
-        Machine(look, around, gamma, (basis @ (w / scale).sum(axis=0)).astype(np.float32))
+        Machine(
+            look,
+            around,
+            gamma,
+            (basis.astype(np.float64) @ (w / scale).sum(axis=0)).astype(np.float32),
+        )
         for (look, around, gamma, basis), w in zip(bases, weights, strict=True)
     )
     return Fitted(machines, (held_out / scale).sum(axis=0), (scores / scale).sum(axis=0))
 
 
-def _basis(centres: FloatArray, gamma: float) -> Array64:
+def _basis(centres: FloatArray, gamma: float) -> FloatArray:
     """The matrix (m, k) that makes kernels around centres orthonormal features (Nyström)."""
     values, vectors = np.linalg.eigh(gaussian_kernel(centres, centres, gamma).astype(np.float64))
     kept = values > RANK * values[-1]
-    return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
+    return np.asarray(vectors[:, kept] / np.sqrt(values[kept]), dtype=np.float32)
 
 
 def score(
