@@ -1,7 +1,6 @@
 # Everything runs in .venv with the versions of constraints.txt; Python 3.11+ and make suffice.
 # Tools are run as modules: the first line of a script cannot name a folder with spaces in it.
 PYTHON ?= python3
-PRESET ?= fast
 SEEDS ?= 5
 RUN := .venv/bin/python -m
 
@@ -15,8 +14,8 @@ help:  ## this list
 	$(RUN) pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,all]'
 	@touch $@
 
-demo: .venv/installed  ## map a crop in a real scene from 100 labels (PRESET=paper: full schedule)
-	$(RUN) thonecls.cli demo --preset $(PRESET)
+demo: .venv/installed  ## map a crop in a real scene from 100 labels (PRESET=fast or paper: the network)
+	$(RUN) thonecls.cli demo $(if $(PRESET),--preset $(PRESET))
 
 test: .venv/installed check  ## checks, then the whole test suite
 	$(RUN) pytest -n 2 --dist worksteal

@@ -44,6 +44,7 @@ BENCHMARKS = {  # by the page that shows them
             "schedule",
             "mapping",
             "training-scale",
+            "fitting-scale",
         ),
         "docs/speed.md",
     ),

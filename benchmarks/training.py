@@ -1,8 +1,9 @@
 """Training on scenes of 0.02 to 100 megapixels with 64 bands, from a file on disk.
 
-    python benchmarks/training.py [--megapixels 0.02,1,16,100] [--folder FOLDER]
+    python benchmarks/training.py [--method t-honecls] [--megapixels 0.02,1,16,100]
 
-Each size runs in its own process, with the preset for large scenes; the file is noise on a pattern,
+By the density ratio, or by the network with the preset for large scenes. Each size runs in its own
+process; the file is noise on a pattern,
 an ENVI cube of 6.4 GB at 100 megapixels, and is removed afterwards. The peak is of the whole
 process.
 """
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Literal
 
 import cyclopts
 import numpy as np
@@ -25,6 +27,7 @@ from measure import publish
 from thonecls.benchmark.machine import forget_peak, peak_memory
 from thonecls.config import COLLAGE
 from thonecls.raster import open_raster
+from thonecls.ratio_model import AnyModel, fit_ratio
 from thonecls.train import fit
 
 BANDS, PERIOD = 64, 128
@@ -44,7 +47,7 @@ def write_scene(path: Path, side: int) -> None:
     path.with_suffix(".hdr").write_text("\n".join(lines))
 
 
-def measure(path: Path) -> dict[str, float]:
+def measure(path: Path, method: str) -> dict[str, float]:
     """Train to the end; seconds of the clock and of the processor, and bytes."""
     source = open_raster(path)
     rows, columns = (np.random.default_rng(1).integers(0, n // PERIOD, 100) for n in source.shape)
@@ -52,7 +55,11 @@ def measure(path: Path) -> dict[str, float]:
     positives = np.unique(np.stack([rows, columns], 1) * PERIOD + offsets.T, axis=0)
     forget_peak()
     began, worked = time.perf_counter(), time.process_time()
-    model = fit(source, positives, config=COLLAGE, generator=torch.Generator().manual_seed(0))
+    model: AnyModel
+    if method == "density-ratio":
+        model = fit_ratio(source, positives)
+    else:
+        model = fit(source, positives, config=COLLAGE, generator=torch.Generator().manual_seed(0))
     return {
         "seconds": time.perf_counter() - began,
         "cpu": time.process_time() - worked,
@@ -65,31 +72,33 @@ def main(
     *,
     megapixels: tuple[float, ...] = (0.02, 1, 16, 100),
     folder: Path | None = None,
+    method: Literal["density-ratio", "t-honecls"] = "density-ratio",
     child: Path | None = None,
 ) -> None:
     """Measure every size in its own process."""
     if child is not None:
-        print(json.dumps(measure(child)))
+        print(json.dumps(measure(child, method)))
         return
     table = []
     for size in megapixels:
         with tempfile.TemporaryDirectory(dir=folder) as temporary:
             path = Path(temporary) / "scene.bsq"
             write_scene(path, max(PERIOD, round(math.sqrt(size * 1e6))))
-            command = [sys.executable, __file__, "--child", str(path)]
+            command = [sys.executable, __file__, "--method", method, "--child", str(path)]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
         found = json.loads(done.stdout)
+        steps = {} if method == "density-ratio" else {"of these in steps": found["steps"]}
         table.append(
             {
                 "Mpx": size,
                 "seconds": found["seconds"],
-                "of these in steps": found["steps"],
+                **steps,
                 "core seconds": found["cpu"],
                 "peak GiB": found["bytes"] / 2**30,
             }
         )
         print(table[-1], flush=True)
-    publish("training-scale", table)
+    publish("fitting-scale" if method == "density-ratio" else "training-scale", table)
 
 
 if __name__ == "__main__":

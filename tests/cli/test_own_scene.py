@@ -81,6 +81,57 @@ def test_check_tells_of_labels_from_few_places(step: int, told: bool, tmp_path: 
     assert told == ("spread of labels" in [finding["subject"] for finding in found["findings"]])
 
 
+@pytest.mark.learning
+def test_without_settings_a_map_is_there_in_seconds_and_right(
+    example: Example, tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
+) -> None:
+    command = ["train", example.scene, example.labels, *WHERE, "--seed", seed, "--json"]
+    truth = ["--truth", example.truth, "--truth-target", "1"]
+    assert run(*command, *truth, "--holdout", "0.2", "--out", tmp_path / "run") == 0
+    summary = said(capsys)
+    assert summary["method"] == "density-ratio"
+    assert summary["scores"]["f1"] > 75
+    assert summary["threshold_reason"].startswith(
+        {"all": "about halfway", "part": "a third", "patch": "0.4"}[summary["coverage"]]
+    )
+    names = {path.name for path in (tmp_path / "run").iterdir()}
+    assert {"model.safetensors", "map.tif", "novelty.tif", "report.html"} <= names
+    assert not {"curves.png", "checkpoint.safetensors"} & names
+    assert run("map", tmp_path / "run", example.scene, "--out", tmp_path / "map", "--json") == 0
+    mapped = said(capsys)
+    assert mapped["mapped_share"] == pytest.approx(summary["mapped_share"])
+    assert mapped["threshold_reason"] == summary["threshold_reason"]
+    words = shlex.split(repeat_command(json.loads((tmp_path / "run/run.json").read_text("utf-8"))))
+    assert "--method" not in words
+    assert "--preset" not in words
+    assert run(*command, "--holdout", "0.2", "--resume", "--out", tmp_path / "run") == 0
+    assert said(capsys)["mapped_share"] == summary["mapped_share"]
+    assert run("info", tmp_path / "run", "--json") == 0
+    assert said(capsys)["weights"] > 0
+
+
+def test_a_coverage_is_for_the_density_ratio_alone(
+    example: Example, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["train", example.scene, example.labels, *WHERE, "--out", tmp_path / "run"]
+    assert run(*command, "--coverage", "all", "--json") == 0
+    assert said(capsys)["coverage"] == "all"
+    assert run(*command, "--overwrite", "--coverage", "all", "--epochs", "1") == 2
+    assert "leave out --coverage" in " ".join(capsys.readouterr().err.split())
+    assert run("train", example.scene, example.labels, *WHERE, *QUICK, "--out", tmp_path / "n") == 0
+    assert json.loads((tmp_path / "n/run.json").read_text("utf-8"))["method"] == "t-honecls"
+
+
+def test_a_network_that_is_overwritten_leaves_nothing_behind(
+    example: Example, tmp_path: Path
+) -> None:
+    command = ["train", example.scene, example.labels, *WHERE, "--out", tmp_path / "run"]
+    assert run(*command, *QUICK, "--seeds", "2") == 0
+    assert run(*command, "--overwrite") == 0
+    models = [path.name for path in (tmp_path / "run").glob("*.safetensors")]
+    assert models == ["model.safetensors"]
+
+
 def test_the_command_of_a_report_repeats_what_was_given(trained: Path, example: Example) -> None:
     words = shlex.split(repeat_command(json.loads((trained / "run.json").read_text("utf-8"))))
     assert words[:4] == ["thonecls", "train", str(example.scene), str(example.labels)]

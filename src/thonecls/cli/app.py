@@ -92,9 +92,12 @@ Settings = Annotated[
     Overrides,
     Parameter(name="*", group=Group("Training settings, by preset")),
 ]
-Preset = Annotated[
-    Literal["fast", "paper"],
-    Parameter(help="Settings to start from: fast takes minutes, paper is the published schedule."),
+DemoPreset = Annotated[
+    Literal["fast", "paper"] | None,
+    Parameter(
+        help="Train the network of the paper: fast takes minutes, paper is the published schedule. "
+        "By default the density ratio makes the map, in seconds."
+    ),
 ]
 ScenePreset = Annotated[
     Literal["fast", "collage", "paper"] | None,

@@ -17,6 +17,7 @@ from thonecls.methods import METHODS
 from thonecls.novelty import find_odd
 from thonecls.options import LabelOptions, SceneOptions
 from thonecls.raster import RasterSource, find_bad_bands
+from thonecls.ratio import Coverage, coverage_of
 from thonecls.scene import FloatArray
 from thonecls.splits import BLOCK, blocks_of
 from thonecls.vector.places import describe
@@ -27,6 +28,13 @@ Status = Literal["ok", "note", "problem"]
 FEW = 20  # labels: with fewer a map is a guess
 PLACES = 8  # blocks with labels: measured, 5 are too few to find the class elsewhere, 12 enough
 SMALL = 25  # blocks of a scene: with fewer it has no elsewhere
+REACH: dict[Coverage, str] = {
+    "all": "all over the scene: the map is made sharp",
+    "part": "in a part of the scene: the map is made lenient, as the class may look different "
+    "elsewhere; if they are a fair sample of the class wherever it is, say --coverage all",
+    "patch": "in a patch or two: the map is made with caution; if they are a fair sample of the "
+    "class wherever it is, say --coverage all",
+}
 LOOKED_AT = 400  # labels and scene pixels whose spectra are looked at
 
 
@@ -151,13 +159,17 @@ def _about_spread(pixels: NDArray[np.int64], scene: SceneInput) -> list[Finding]
     """Whether the labels come from so few places that the class is missed in others."""
     rows, columns = scene.grid.shape
     places = np.unique(blocks_of(pixels, scene.grid.shape)).size
-    if pixels.size < FEW or places >= PLACES or rows * columns < SMALL * BLOCK**2:
+    if not pixels.size or rows * columns < SMALL * BLOCK**2:
         return []
+    coverage = coverage_of(pixels, scene.grid.shape)
+    reach = Finding("where labels lie", REACH[coverage], "ok" if coverage == "all" else "note")
+    if pixels.size < FEW or places >= PLACES:
+        return [reach]
     words = (
         f"all labels lie in {places} places of {BLOCK} × {BLOCK} pixels: the class may be missed "
         "elsewhere; label it in more parts of the scene, a few pixels in each"
     )
-    return [Finding("spread of labels", words, "note")]
+    return [reach, Finding("spread of labels", words, "note")]
 
 
 def _spectra(scene: SceneInput, pixels: NDArray[np.int64]) -> tuple[FloatArray, NDArray[np.bool_]]:

@@ -81,7 +81,9 @@ def repeat_command(run: Mapping[str, Any]) -> str:
     """The command that makes a map again, from what is written of its run."""
     if "dataset" in run:
         words = ["thonecls", "demo", "--target", run["target"], "--seed", run["seed"]]
-        words += ["--positives", run["positives"], *_config_flags(run["config"])]
+        words += ["--positives", run["positives"]]
+        if run["method"] in SETTINGS:
+            words += ["--preset", "fast", *_config_flags(run["config"])]
         return shlex.join([*map(str, words), "--out", run["out"]])
     words = ["thonecls", "train", run["cube"], run["labels"], "--out", run["out"]]
     words += _flags({name: run[name] for name in USUAL if name in run}, USUAL)

@@ -15,6 +15,7 @@ from thonecls.errors import FileError
 from thonecls.files import check_writable
 from thonecls.inputs import LabelInput, SceneInput
 from thonecls.metrics import evaluate
+from thonecls.ratio_model import AnyModel, fit_ratio
 from thonecls.report import Truth
 from thonecls.scene import Grid
 from thonecls.splits import paper_split
@@ -32,12 +33,16 @@ def demo(
     out: Path,
     *,
     config: TrainConfig,
+    method: str = "density-ratio",
     target: int = 2,
     positives: int = 100,
     seed: int = 0,
     on_step: OnStep | None = None,
 ) -> dict[str, Any]:
-    """Map one class of Indian Pines from a few labels and compare it with the ground truth."""
+    """Map one class of Indian Pines from a few labels and compare it with the ground truth.
+
+    method: density-ratio, or t-honecls, for which the config is.
+    """
     check_writable(out)
     if is_unfinished(out) or "dataset" not in read_run(out, {"dataset": ""}):
         raise FileError(f"{out} holds a training of your own: choose another --out")
@@ -45,9 +50,13 @@ def demo(
     split = paper_split(
         data.truth, target, positives=positives, unlabeled=min(config.unlabeled, data.truth.size)
     )
-    options = TrainOptions(method="t-honecls", seed=seed, label=data.classes[target])
-    generator = torch.Generator().manual_seed(seed)
-    model = fit(data.scene, split.labels, config=config, generator=generator, on_step=on_step)
+    options = TrainOptions(method=method, seed=seed, label=data.classes[target])
+    model: AnyModel
+    if method == "density-ratio":
+        model = fit_ratio(data.scene, split.labels, seed=seed)
+    else:
+        generator = torch.Generator().manual_seed(seed)
+        model = fit(data.scene, split.labels, config=config, generator=generator, on_step=on_step)
     model.save(model_path(out, 0, 1))
     labelled = np.zeros(data.scene.shape, dtype=bool)
     labelled.flat[split.labels.positive] = True
