@@ -117,4 +117,4 @@ def test_names_without_torch_are_those_of_the_functions() -> None:
 def test_every_card_has_a_procedure() -> None:
     networks = {name for name, method in METHODS.items() if method.network}
     assert networks == set(SETTINGS)
-    assert set(METHODS) - networks == set(SPECTRAL)
+    assert set(METHODS) - networks == {"density-ratio", *SPECTRAL}

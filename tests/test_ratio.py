@@ -22,7 +22,6 @@ from thonecls.ratio import (
     LOOKS,
     RULES,
     WINDOWS,
-    coverage_of,
     fit,
     gaussian_kernel,
     see,
@@ -31,6 +30,7 @@ from thonecls.ratio import (
 )
 from thonecls.ratio_model import RatioModel, fit_ratio, load_model, spread_of
 from thonecls.scene import Scene, as_scene
+from thonecls.splits import coverage_of
 from thonecls.store import save
 from thonecls.train import fit as fit_network
 

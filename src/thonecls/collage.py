@@ -158,18 +158,19 @@ def build_pool(
     components: int,
     rng: np.random.Generator,
     axes: Axes = principal_axes,
-    whole: int = WHOLE,
-    windows: int = PLACES,
+    whole: int | None = None,
+    windows: int | None = None,
     margin: int = 0,
 ) -> Pool:
     """The whole scene as components, or, of a large one, windows that stand for it.
 
     positive: flat indices into the source; those on nodata are left out. components: 0 keeps the
     bands as they are. axes: what the components are; whole: pixels of a scene that is held whole;
-    windows: how many stand for a larger one; margin: how far from a window's edge random places
-    lie, unless it is the scene's.
+    windows: how many stand for a larger one (`WHOLE`, `PLACES`); margin: how far from a window's
+    edge random places lie, unless it is the scene's.
     """
-    if source.shape[0] * source.shape[1] <= whole:
+    windows = windows or PLACES
+    if source.shape[0] * source.shape[1] <= (whole or WHOLE):
         strips = _strips(source.shape)
         read = (source.read(*strip) for strip in strips)
         statistics = _measure(read, components, rng, axes)

@@ -10,13 +10,14 @@ half a window has a say, so the place cannot be learnt.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.ndimage
 from numpy.typing import NDArray
 
 from thonecls.scene import BoolArray, FloatArray
+from thonecls.splits import Coverage
 
 # What these numbers rest on: docs/adr/0014-density-ratio.md.
 CENTRES = 1000  # unlabeled pixels that kernels lie around
@@ -25,15 +26,8 @@ WIDTH = 0.7  # of the kernel: its gamma times the variance of the features
 FOLDS = 5
 RANK = 1e-5  # of the largest eigenvalue of a kernel: smaller ones are rounding
 CHUNK = 2**13  # pixels that are scored at a time
-BLOCK = 16  # pixels a side: what counts as one place
-PLACES = 8  # fewer cannot be all over the scene
-EACH_HALF = 0.1  # of the labels lies in every half of a scene that is labelled all over
-AROUND = 2  # pixels about a label that are its neighbours
-CROWDED = 0.25  # of the pixels around labels that are labelled: more is a patch
 
-IntArray = NDArray[np.int64]
 Array64 = NDArray[np.float64]
-Coverage = Literal["all", "part", "patch"]
 
 
 class Look(NamedTuple):
@@ -94,28 +88,6 @@ RULES: dict[Coverage, Rule] = {
         "fit, as all labels come from a patch or two",
     ),
 }
-
-
-def coverage_of(positive: IntArray, shape: tuple[int, int]) -> Coverage:
-    """Whether labels, by flat index, lie all over a scene of this shape, in a part, or in a patch.
-
-    >>> coverage_of(np.arange(0, 100 * 100, 97), (100, 100))
-    'all'
-    >>> coverage_of(np.arange(0, 50 * 100, 97), (100, 100)), coverage_of(np.arange(9), (100, 100))
-    ('part', 'patch')
-    """
-    rows, columns = np.divmod(positive, shape[1])
-    before = np.array([(rows < shape[0] / 2).mean(), (columns < shape[1] / 2).mean()])
-    places = len(np.unique(rows // BLOCK * shape[1] + columns // BLOCK))
-    if places >= PLACES and np.minimum(before, 1 - before).min() >= EACH_HALF:
-        return "all"
-    away = np.arange(-AROUND, AROUND + 1)
-    near_rows = (rows[:, None, None] + away[:, None] + 0 * away).ravel()
-    near_columns = (columns[:, None, None] + 0 * away[:, None] + away).ravel()
-    inside = (near_rows >= 0) & (near_rows < shape[0])
-    inside &= (near_columns >= 0) & (near_columns < shape[1])
-    around = len(np.unique(near_rows[inside] * shape[1] + near_columns[inside]))
-    return "patch" if len(np.unique(positive)) >= CROWDED * around else "part"
 
 
 @dataclass(frozen=True, eq=False)

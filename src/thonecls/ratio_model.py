@@ -25,12 +25,9 @@ from thonecls.ratio import (
     HALO,
     RULES,
     WINDOWS,
-    Coverage,
-    IntArray,
     Look,
     Machine,
     by_pixel,
-    coverage_of,
     fit,
     score,
     window_means,
@@ -44,7 +41,7 @@ from thonecls.scene import (
     project,
     whitened_axes,
 )
-from thonecls.splits import Labels, check_positives, positive_mask
+from thonecls.splits import Coverage, Labels, check_positives, coverage_of, positive_mask
 from thonecls.version import __version__, commit
 
 RATIO = "ratio model"  # the kind of its file
@@ -251,7 +248,7 @@ def sample(
     for number, (features, valid) in enumerate(pool.parts):
         labels = pool.labels[pool.labels[:, 0] == number]
         first = int(ends[number]) - len(pool.places[number])
-        pixels: tuple[IntArray, IntArray] = (
+        pixels = (
             labels[:, 1] * valid.shape[1] + labels[:, 2],
             pool.places[number][drawn[part_of == number] - first],
         )

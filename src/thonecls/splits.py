@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy
@@ -22,6 +22,11 @@ TOUCHING = 0.8  # share of the labels that have another one beside them: these a
 PAPER_SEED = 2333  # the data seed of every run behind the paper's tables
 PLOT_TESTED = 50  # pixels of the class that must be left to test on, beside a plot of labels
 PLOT_DRAWS = 50  # centres to try for such a plot
+PLACES = 8  # blocks with labels: fewer cannot be all over a scene
+EACH_HALF = 0.1  # of the labels lies in every half of a scene that is labelled all over
+AROUND = 2  # pixels about a label that are its neighbours
+CROWDED = 0.25  # of the pixels around labels that are labelled: more is a patch
+Coverage = Literal["all", "part", "patch"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +160,28 @@ def fold_labels(
         fold_of[block] = sizes.argmin()
         sizes[fold_of[block]] += counts[block]
     return np.asarray(fold_of[block_of])
+
+
+def coverage_of(positive: IntArray, shape: tuple[int, int]) -> Coverage:
+    """Whether labels, by flat index, lie all over a scene of this shape, in a part, or in a patch.
+
+    >>> coverage_of(np.arange(0, 100 * 100, 97), (100, 100))
+    'all'
+    >>> coverage_of(np.arange(0, 50 * 100, 97), (100, 100)), coverage_of(np.arange(9), (100, 100))
+    ('part', 'patch')
+    """
+    rows, columns = np.divmod(positive, shape[1])
+    before = np.array([(rows < shape[0] / 2).mean(), (columns < shape[1] / 2).mean()])
+    places = len(np.unique(rows // BLOCK * shape[1] + columns // BLOCK))
+    if places >= PLACES and np.minimum(before, 1 - before).min() >= EACH_HALF:
+        return "all"
+    away = np.arange(-AROUND, AROUND + 1)
+    near_rows = (rows[:, None, None] + away[:, None] + 0 * away).ravel()
+    near_columns = (columns[:, None, None] + 0 * away[:, None] + away).ravel()
+    inside = (near_rows >= 0) & (near_rows < shape[0])
+    inside &= (near_columns >= 0) & (near_columns < shape[1])
+    around = len(np.unique(near_rows[inside] * shape[1] + near_columns[inside]))
+    return "patch" if len(np.unique(positive)) >= CROWDED * around else "part"
 
 
 def check_positives(positive: IntArray, shape: tuple[int, int]) -> None:

@@ -16,10 +16,9 @@ from thonecls.methods import deep
 from thonecls.methods.spectral import SPECTRAL, ScoreMap
 from thonecls.metrics import find_degenerate
 from thonecls.priors import ESTIMATORS, check_estimators, estimate_priors, usable
-from thonecls.ratio import Coverage
 from thonecls.ratio_model import fit_ratio
 from thonecls.scene import Scene, band_statistics, standardize
-from thonecls.splits import Labels
+from thonecls.splits import Coverage, Labels
 
 __all__ = [
     "PriorChoice",

@@ -17,16 +17,14 @@ from thonecls.methods import METHODS
 from thonecls.novelty import find_odd
 from thonecls.options import LabelOptions, SceneOptions
 from thonecls.raster import RasterSource, find_bad_bands
-from thonecls.ratio import Coverage, coverage_of
 from thonecls.scene import FloatArray
-from thonecls.splits import BLOCK, blocks_of
+from thonecls.splits import BLOCK, PLACES, Coverage, blocks_of, coverage_of
 from thonecls.vector.places import describe
 from thonecls.workflow.commands import train_command
 from thonecls.workflow.evidence import look_over, spectra_at
 
 Status = Literal["ok", "note", "problem"]
 FEW = 20  # labels: with fewer a map is a guess
-PLACES = 8  # blocks with labels: measured, 5 are too few to find the class elsewhere, 12 enough
 SMALL = 25  # blocks of a scene: with fewer it has no elsewhere
 REACH: dict[Coverage, str] = {
     "all": "all over the scene: the map is made sharp",

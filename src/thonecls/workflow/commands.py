@@ -13,7 +13,7 @@ from thonecls.errors import ConfigError
 from thonecls.methods import METHODS
 from thonecls.methods.settings import SETTINGS, settings
 from thonecls.options import LabelOptions, SceneOptions
-from thonecls.ratio import Coverage
+from thonecls.splits import Coverage
 from thonecls.workflow.runs import GIVEN, check_threshold
 
 
