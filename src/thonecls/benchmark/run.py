@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from thonecls.benchmark.machine import forget_peak, machine_facts, peak_memory, versions
 from thonecls.benchmark.paper import PAPER_PRIORS
@@ -136,11 +137,12 @@ def run_cell(cell: Cell, root: Path, folder: Path, threads: int) -> dict[str, An
     torch.set_num_threads(threads)
     facts: dict[str, Any] = {"cell": cell.as_dict()}
     try:
-        if is_images(cell.dataset):
-            kept = _kept(folder, cell)
-            facts |= measure_images(cell, load_images(cell.dataset, root), *kept)
-        else:
-            facts |= _measure(cell, load_dataset(cell.dataset, root), folder)
+        with threadpool_limits(threads):  # NumPy's, too: jobs side by side must not fight
+            if is_images(cell.dataset):
+                kept = _kept(folder, cell)
+                facts |= measure_images(cell, load_images(cell.dataset, root), *kept)
+            else:
+                facts |= _measure(cell, load_dataset(cell.dataset, root), folder)
     except Exception as error:  # whatever it is belongs in the record, and the rest goes on
         facts |= {"error": f"{type(error).__name__}: {error}"}
     facts |= _stamp()
