@@ -24,6 +24,7 @@ PLOT_TESTED = 50  # pixels of the class that must be left to test on, beside a p
 PLOT_DRAWS = 50  # centres to try for such a plot
 PLACES = 8  # blocks with labels: fewer cannot be all over a scene
 EACH_HALF = 0.1  # of the labels lies in every half of a scene that is labelled all over
+SPANNED = 0.45  # of the rows, and of the columns, lies between the first and the last label there
 AROUND = 2  # pixels about a label that are its neighbours
 CROWDED = 0.25  # of the pixels around labels that are labelled: more is a patch
 Coverage = Literal["all", "part", "patch"]
@@ -172,8 +173,10 @@ def coverage_of(positive: IntArray, shape: tuple[int, int]) -> Coverage:
     """
     rows, columns = np.divmod(positive, shape[1])
     before = np.array([(rows < shape[0] / 2).mean(), (columns < shape[1] / 2).mean()])
+    spanned = min(np.ptp(rows) / shape[0], np.ptp(columns) / shape[1])
     places = len(np.unique(rows // BLOCK * shape[1] + columns // BLOCK))
-    if places >= PLACES and np.minimum(before, 1 - before).min() >= EACH_HALF:
+    each_half = np.minimum(before, 1 - before).min()
+    if places >= PLACES and each_half >= EACH_HALF and spanned >= SPANNED:
         return "all"
     away = np.arange(-AROUND, AROUND + 1)
     near_rows = (rows[:, None, None] + away[:, None] + 0 * away).ravel()
