@@ -22,8 +22,11 @@ from thonecls.model import KIND, Model, Scorer, load_novelty, save_novelty, scor
 from thonecls.novelty import Novelty
 from thonecls.priors import bbe
 from thonecls.ratio import (
+    CENTRES,
     HALO,
+    LOOKS,
     RULES,
+    WIDTH,
     WINDOWS,
     Look,
     Machine,
@@ -222,6 +225,15 @@ def fit_ratio(
         share = min(1.0, bbe(fitted.held_out, fitted.unlabeled))
         cut = (cut + float(np.quantile(fitted.unlabeled, 1 - share))) / 2
     training = {
+        "config": {
+            "components": COMPONENTS,
+            "windows": [list(look.windows) for look in LOOKS],
+            "unlabeled": PIXELS,
+            "centres": CENTRES,
+            "width": WIDTH,
+            "strengths": list(rule.strengths),
+            "cut": round(cut, 4),
+        },
         "scene": {"bands": source.bands, "rows": source.shape[0], "columns": source.shape[1]},
         "positives": len(pool.labels),
         "unlabeled": len(of_u[WINDOWS[0]]),

@@ -70,7 +70,8 @@ def train_scene(
     check_writable(out)
     facts = _facts(scene, labels, options, scene_options, label_options)
     if resume and (out / RUN).exists() and not is_unfinished(out):
-        known = {} if options.estimate_prior else {"config": asdict(config)}
+        given = METHODS[options.method].network and not options.estimate_prior
+        known = {"config": asdict(config)} if given else {}
         return finished_run(out, {**facts, **known})
     if not (resume or overwrite):
         refuse_to_overwrite(out)
