@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from thonecls.metrics import Scores as Scores
     from thonecls.metrics import evaluate as evaluate
     from thonecls.model import Model as Model
+    from thonecls.ratio_model import RatioModel as RatioModel
+    from thonecls.ratio_model import fit_ratio as fit_ratio
+    from thonecls.ratio_model import load_model as load_model
     from thonecls.scene import Scene as Scene
     from thonecls.scene import as_scene as as_scene
     from thonecls.train import fit as fit
@@ -30,6 +33,7 @@ _HOMES = {
     "Model": "thonecls.model",
     "PUClassifier": "thonecls.classifier",
     "PUExtraTreesClassifier": "thonecls.trees",
+    "RatioModel": "thonecls.ratio_model",
     "Scene": "thonecls.scene",
     "Scores": "thonecls.metrics",
     "THOneCls": "thonecls.estimator",
@@ -37,6 +41,8 @@ _HOMES = {
     "as_scene": "thonecls.scene",
     "evaluate": "thonecls.metrics",
     "fit": "thonecls.train",
+    "fit_ratio": "thonecls.ratio_model",
+    "load_model": "thonecls.ratio_model",
 }
 __all__ = ["__version__", *_HOMES]
 __getattr__, __dir__ = lazy_exports(__name__, _HOMES)
