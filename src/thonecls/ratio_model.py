@@ -95,13 +95,10 @@ class RatioModel:
 
     def probability(self, cube: FloatArray, valid: BoolArray) -> FloatArray:
         """Of the class: 0.5 at the cut, 0.95 where a pixel scores as labels left out do."""
-        raw = score(self.machines, project(cube, self.statistics), valid, self._spread())
+        components, spread = project(cube, self.statistics), spread_of(self.statistics)
+        raw = score(self.machines, components, valid, spread)
         steep = STEEP / max(1 - self.cut, 0.1)
         return np.asarray(expit(steep * (raw - np.float32(self.cut))), dtype=np.float32)
-
-    def _spread(self) -> FloatArray:
-        """Of the components before they were made white."""
-        return spread_of(self.statistics)
 
     def score(
         self, cube: Source | NDArray[Any], *, device: str = "auto", tile: int | None = None
