@@ -26,8 +26,9 @@ import torch
 from measure import publish
 from thonecls.benchmark.machine import forget_peak, peak_memory
 from thonecls.config import COLLAGE
+from thonecls.methods.models import AnyModel
 from thonecls.raster import open_raster
-from thonecls.ratio_model import AnyModel, fit_ratio
+from thonecls.ratio_model import fit_ratio
 from thonecls.train import fit
 
 BANDS, PERIOD = 64, 128

@@ -15,6 +15,7 @@ import thonecls.ratio_model
 from thonecls.config import TrainConfig
 from thonecls.datasets import Dataset, synthetic
 from thonecls.errors import ConfigError, LabelError, ModelError
+from thonecls.methods.models import load_model
 from thonecls.metrics import evaluate
 from thonecls.model import Model
 from thonecls.novelty import fit_novelty
@@ -28,7 +29,7 @@ from thonecls.ratio import (
     solve,
     window_means,
 )
-from thonecls.ratio_model import RatioModel, fit_ratio, load_model, spread_of
+from thonecls.ratio_model import RatioModel, fit_ratio, spread_of
 from thonecls.scene import Scene, as_scene
 from thonecls.splits import coverage_of
 from thonecls.store import save
@@ -163,7 +164,7 @@ def test_what_nodata_holds_has_no_say(field_scene: Dataset, few_positives: Mask)
 def test_a_large_scene_is_learnt_from_windows_as_well_as_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    data = synthetic(height=150, width=140, fields=120, seed=2)
+    data = synthetic(height=100, width=90, fields=60, seed=2)
     positives = labelled(data, 60, 0)
     monkeypatch.setattr(thonecls.ratio_model, "WINDOWS_OF_SCENE", 40)
     scores = {}

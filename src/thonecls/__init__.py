@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from thonecls.config import PAPER as PAPER
     from thonecls.config import TrainConfig as TrainConfig
     from thonecls.estimator import THOneCls as THOneCls
+    from thonecls.methods.models import load_model as load_model
     from thonecls.metrics import Scores as Scores
     from thonecls.metrics import evaluate as evaluate
     from thonecls.model import Model as Model
     from thonecls.ratio_model import RatioModel as RatioModel
     from thonecls.ratio_model import fit_ratio as fit_ratio
-    from thonecls.ratio_model import load_model as load_model
     from thonecls.scene import Scene as Scene
     from thonecls.scene import as_scene as as_scene
     from thonecls.train import fit as fit
@@ -42,7 +42,7 @@ _HOMES = {
     "evaluate": "thonecls.metrics",
     "fit": "thonecls.train",
     "fit_ratio": "thonecls.ratio_model",
-    "load_model": "thonecls.ratio_model",
+    "load_model": "thonecls.methods.models",
 }
 __all__ = ["__version__", *_HOMES]
 __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

@@ -181,8 +181,8 @@ def build_pool(
         labels = np.stack([np.zeros_like(rows), rows, columns], axis=1)
         return _pool([], [entire], labels, positive, statistics)
     side = WINDOW * block
-    around, labels, pixels = _cover(positive, source.shape, side, rng, windows)
-    scenes = _random_scenes(source, side, rng, windows)
+    around, labels, pixels = cover(positive, source.shape, side, rng, windows)
+    scenes = random_scenes(source, side, rng, windows)
     first = list(itertools.islice(scenes, max(1, MEASURED // side**2)))
     statistics = _measure(first, components, rng, axes)
     near = [_take(source.read(*window), statistics) for window in around]
@@ -259,7 +259,7 @@ def _strips(shape: tuple[int, int]) -> list[Window]:
     return [(slice(at, min(at + step, shape[0])), slice(0, shape[1])) for at in starts]
 
 
-def _cover(
+def cover(
     positive: IntArray, shape: tuple[int, int], side: int, rng: np.random.Generator, most: int
 ) -> tuple[list[Window], IntArray, IntArray]:
     """Windows around labels; window, row and column of every label in them; its flat index.
@@ -284,7 +284,7 @@ def _cover(
     return windows, found, at[:, 0] * shape[1] + at[:, 1]
 
 
-def _random_scenes(
+def random_scenes(
     source: Source, side: int, rng: np.random.Generator, windows: int
 ) -> Iterator[Scene]:
     """So many windows about random places; where all is nodata, another place is drawn."""

@@ -17,8 +17,8 @@ from scipy.special import expit
 
 from thonecls import store
 from thonecls.collage import Pool, build_pool
-from thonecls.errors import ConfigError, ModelError
-from thonecls.model import KIND, Model, Scorer, load_novelty, save_novelty, score_whole
+from thonecls.errors import ConfigError
+from thonecls.model import Scorer, load_novelty, save_novelty, score_whole
 from thonecls.novelty import Novelty
 from thonecls.priors import bbe
 from thonecls.ratio import (
@@ -154,19 +154,6 @@ class RatioModel:
             load_novelty(about, tensors),
             about["threshold"],
         )
-
-
-AnyModel = Model | RatioModel
-
-
-def load_model(path: str | os.PathLike[str]) -> AnyModel:
-    """A model of either kind, from its file."""
-    kind = store.kind_of(Path(path), KIND)
-    if kind == RATIO:
-        return RatioModel.load(path)
-    if kind in (KIND, None):
-        return Model.load(path)
-    raise ModelError(f"{path} is a {kind}, where a model is needed: name a model's file")
 
 
 def spread_of(statistics: BandStatistics) -> FloatArray:

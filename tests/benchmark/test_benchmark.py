@@ -424,7 +424,7 @@ def has_newer_curve(work: Path, since: float) -> bool:
 
 def test_killed_runs_lose_and_double_nothing(alone: Path, tmp_path: Path) -> None:
     rng = random.Random(1)
-    for _ in range(3):
+    for _ in range(2):
         began = time.time()
         runner = start_runner(tmp_path)
         # Into a cell: after its first epoch, or while it is scored and recorded.

@@ -5,25 +5,29 @@ from __future__ import annotations
 import dataclasses
 import sys
 from functools import cache
+from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 from sklearn.svm import SVC
 
 from thonecls.datasets import synthetic
-from thonecls.errors import ConfigError, LabelError, SceneError
-from thonecls.methods import spectral
+from thonecls.errors import ConfigError, LabelError, ModelError, SceneError
+from thonecls.methods import spectral, spectral_model
+from thonecls.methods.models import load_model
 from thonecls.methods.spectral import (
     SPECTRAL,
     QuickSVC,
     ScoreMap,
+    Transform,
     coherence,
     filter_weights,
     scale_scores,
-    spectral_angle,
     spectral_angles,
     spread,
 )
+from thonecls.methods.spectral_model import SpectralModel, fit_spectral, gather
 from thonecls.metrics import evaluate
 from thonecls.scene import Scene, as_scene
 from thonecls.splits import Labels, draw_labels
@@ -174,13 +178,13 @@ def test_spectral_angles_are_arccos_and_do_not_depend_on_brightness() -> None:
 def test_sam_maps_the_same_pixels_at_any_brightness() -> None:
     light = np.random.default_rng(0).uniform(0.2, 5, SCENE.shape).astype(np.float32)
     bright = Scene(SCENE.cube * light, SCENE.valid)
-    before, after = (spectral_angle(s, LABELS, nearest=True) > 0.5 for s in (SCENE, bright))
+    before, after = (SPECTRAL["sam"](s, LABELS, nearest=True) > 0.5 for s in (SCENE, bright))
     assert (before == after).mean() > 0.995
 
 
 @pytest.mark.learning
 def test_the_nearest_angle_maps_more_than_the_labelled_pixels_themselves(seed: int) -> None:
-    found = evaluate(spectral_angle(SCENE, some_labels(seed), nearest=True), TARGET)
+    found = evaluate(SPECTRAL["sam"](SCENE, some_labels(seed), nearest=True), TARGET)
     assert found.recall > 80
 
 
@@ -221,15 +225,15 @@ def test_ace_does_not_change_with_the_length_of_a_mean_removed_spectrum() -> Non
 def test_a_share_of_the_positives_lies_above_the_threshold(recall: float, mapped: int) -> None:
     raw = np.random.default_rng(6).normal(size=(20, 20)) * 1e3
     positive = raw[:5].ravel()
-    scores = scale_scores(raw, positive, recall)
+    scores = scale_scores(raw, positive, float(raw.std()), recall)
     assert int((scores[:5] > 0.5).sum()) == mapped
     assert (np.argsort(scores, axis=None) == np.argsort(raw, axis=None)).all()
 
 
 def test_scores_that_are_all_alike_map_everything() -> None:
-    assert (scale_scores(np.full((2, 2), 4.0), np.full(2, 4.0)) > 0.5).all()
+    assert (scale_scores(np.full((2, 2), 4.0), np.full(2, 4.0), 0.0) > 0.5).all()
     with pytest.raises(ConfigError, match=r"recall must lie in \(0, 1\]. Got 90 instead"):
-        scale_scores(np.zeros((1, 1)), np.zeros(1), 90)
+        scale_scores(np.zeros((1, 1)), np.zeros(1), 1.0, 90)
 
 
 def test_the_quick_svm_decides_like_the_plain_one() -> None:
@@ -252,7 +256,7 @@ def test_mnf_finds_the_quiet_band_that_pca_overlooks(seed: int) -> None:
         transform: evaluate(
             SPECTRAL["matched-filter"](scene, labels, transform=transform, components=1), truth
         ).auc
-        for transform in ("pca", "mnf")
+        for transform in get_args(Transform)[1:]
     }
     assert auc["mnf"] > 99
     assert auc["pca"] < 80
@@ -261,7 +265,7 @@ def test_mnf_finds_the_quiet_band_that_pca_overlooks(seed: int) -> None:
 @pytest.mark.learning
 @pytest.mark.parametrize("name", ["sam", "matched-filter", "cem", "ace", "ocsvm", "biased-svm"])
 @pytest.mark.parametrize("transform", ["pca", "mnf"])
-def test_many_bands_and_few_pixels_work(name: str, transform: str, seed: int) -> None:
+def test_many_bands_and_few_pixels_work(name: str, transform: Transform, seed: int) -> None:
     data = synthetic(height=12, width=12, bands=90, classes=2, fields=6, seed=1 + seed)
     target = np.flatnonzero(data.truth == 1)
     labels = Labels(target[::5][:12], np.arange(0, 144, 4))
@@ -276,10 +280,65 @@ def test_settings_outside_their_range_are_refused() -> None:
     with pytest.raises(ConfigError, match="components must lie in 1 to 10"):
         method(SCENE, LABELS, components=11, transform="pca")
     with pytest.raises(ConfigError, match="transform must be none, pca or mnf"):
-        method(SCENE, LABELS, transform="ica")
+        method(SCENE, LABELS, transform="ica")  # type: ignore[arg-type]
     flat = dataclasses.replace(SCENE, cube=np.ones_like(SCENE.cube))
     with pytest.raises(SceneError, match="every band is constant"):
         method(flat, LABELS)
     column = as_scene(SCENE.cube.reshape(10, -1, 1), valid=SCENE.valid.reshape(-1, 1))
     with pytest.raises(SceneError, match="MNF needs valid pixels side by side"):
         method(column, LABELS, transform="mnf")
+
+
+# Models
+
+OTHER = synthetic(height=20, width=26, bands=10, classes=4, separation=2.0, seed=5)
+
+
+@every_method
+def test_a_model_scores_its_scene_as_the_method_does_and_comes_back_from_its_file(
+    name: str, tmp_path: Path
+) -> None:
+    needs_extra(name)
+    mask = np.zeros(SCENE.shape, dtype=bool)
+    mask.flat[LABELS.positive] = True
+    model = fit_spectral(name, SCENE, mask, seed=3, unlabeled=300)
+    labels = draw_labels(mask, SCENE.valid, 300, np.random.default_rng(3))
+    plain = SPECTRAL[name](SCENE, labels, 3)
+    if name == "pu-bagging":  # the method knows which pixels a tree has seen
+        plain.flat[labels.unlabeled] = model.score(SCENE).flat[labels.unlabeled]
+    np.testing.assert_allclose(model.score(SCENE), plain, atol=2e-4)
+    np.testing.assert_array_equal(model.score(SCENE, tile=7), model.score(SCENE))
+    model.save(tmp_path / "model.safetensors")
+    again = load_model(tmp_path / "model.safetensors")
+    assert isinstance(again, SpectralModel)
+    assert again.training == model.training
+    np.testing.assert_array_equal(again.score(OTHER.scene), model.score(OTHER.scene))
+
+
+@pytest.mark.learning
+def test_a_large_scene_is_learnt_from_windows(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spectral_model, "WHOLE", 1000)
+    monkeypatch.setattr(spectral_model, "WINDOWS", 40)
+    data = synthetic(height=90, width=80, bands=10, separation=2.0, fields=40, seed=seed)
+    pixels = np.flatnonzero(data.truth == 1)
+    mask = np.zeros(data.truth.shape, dtype=bool)
+    mask.flat[np.random.default_rng(seed).choice(pixels, 40, replace=False)] = True
+    for name in ("matched-filter", "biased-svm"):
+        model = fit_spectral(name, data.scene, mask, seed=seed)
+        assert model.training["positives"] == 40
+        assert evaluate(model.score(data.scene), data.truth == 1).auc > 95
+    seen, labels = gather(data.scene, mask, 4000, np.random.default_rng(seed))
+    of_labels = seen.cube.reshape(10, -1)[:, labels.positive]
+    assert {*map(tuple, of_labels.T)} == {*map(tuple, data.scene.cube[:, mask].T)}
+    assert seen.valid.flat[labels.unlabeled].all()
+
+
+def test_a_model_of_an_unknown_method_is_refused(tmp_path: Path) -> None:
+    mask = np.zeros(SCENE.shape, dtype=bool)
+    mask.flat[LABELS.positive] = True
+    with pytest.raises(ConfigError, match=r"'method' must be one of sam, .* Got 'magic'"):
+        fit_spectral("magic", SCENE, mask)
+    model = dataclasses.replace(fit_spectral("sam", SCENE, mask), method="magic")
+    model.save(tmp_path / "model.safetensors")
+    with pytest.raises(ModelError, match="by magic, which this version does not know"):
+        load_model(tmp_path / "model.safetensors")

@@ -8,6 +8,7 @@ import signal
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +19,11 @@ from thonecls.model import Model
 from thonecls.workflow import TrainOptions, train_scene
 
 
+def _train_on_one_thread(*args: Any, **options: Any) -> None:
+    torch.set_num_threads(1)  # beside other tests, more take longer
+    train_scene(*args, **options)
+
+
 def test_sigkill_at_random_moments_changes_nothing(
     field_scene: Dataset, tiny: TrainConfig, tmp_path: Path
 ) -> None:
@@ -26,7 +32,8 @@ def test_sigkill_at_random_moments_changes_nothing(
     np.save(tmp_path / "truth.npy", field_scene.truth == 1)
     config = replace(tiny, epochs=40)
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["thonecls.workflow"])
+    # What every training would import for itself; the optimizer takes torch._dynamo.
+    context.set_forkserver_preload(["thonecls.workflow.training", "torch._dynamo"])
 
     def start(out: str) -> multiprocessing.process.BaseProcess:
         files = tmp_path / "cube.npy", tmp_path / "truth.npy", tmp_path / out
@@ -36,7 +43,7 @@ def test_sigkill_at_random_moments_changes_nothing(
             "resume": True,
             "checkpoint_every": 0.0,
         }
-        process = context.Process(target=train_scene, args=files, kwargs=options)
+        process = context.Process(target=_train_on_one_thread, args=files, kwargs=options)
         process.start()
         return process
 

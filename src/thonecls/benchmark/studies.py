@@ -66,7 +66,7 @@ MORE_METHODS: dict[str, dict[str, Any]] = {
 }
 # What knows single spectra alone.
 SPECTRAL: dict[str, dict[str, Any]] = {
-    name: {"method": name} for name, method in CATALOGUE.items() if not method.keeps_model
+    name: {"method": name} for name, method in CATALOGUE.items() if method.on == "single spectra"
 }
 ORDERS = {f"order {order}": {"order": order} for order in range(1, 6)}
 TEACHERS: dict[str, dict[str, Any]] = {

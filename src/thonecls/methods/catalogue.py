@@ -23,7 +23,7 @@ class Method:
 
     The map is (H, W) float32 in [0, 1], NaN on nodata, and above 0.5 where the class is.
     needs_prior: whether it must be told the share of the class; extra: what to install for it.
-    on: what it looks at; keeps_model: whether what it learnt is kept and maps other scenes.
+    on: what it looks at.
     """
 
     score: Callable[..., ScoreMap]
@@ -34,10 +34,6 @@ class Method:
     network: bool = False
     extra: str = ""
     on: str = "single spectra"
-
-    @property
-    def keeps_model(self) -> bool:
-        return self.network or self.on != "single spectra"
 
     def __call__(
         self,

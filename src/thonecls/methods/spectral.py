@@ -1,15 +1,16 @@
 """Per-pixel methods on spectra: what a mapper would pick instead of the deep method.
 
-Each is `name(scene, labels, seed, ...)` and gives an (H, W) score map in [0, 1], NaN on nodata,
-where a score above 0.5 means "the class". Everything is learnt from the labelled and the
-unlabeled pixels; the rest of the scene is only scored, part by part.
+Each learns from the features of labelled and unlabeled pixels, `name(samples, seed, ...)`, and
+gives a function that scores features in [0, 1], where above 0.5 means "the class". `SPECTRAL` has
+them as `SPECTRAL[name](scene, labels, seed, ...)` too, which gives an (H, W) score map, NaN on
+nodata: the rest of the scene is only scored, part by part.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,45 +44,85 @@ COST_RATIOS = (1.0, 5.0, 20.0, 80.0)
 FOLDS = 3  # in which positives are held out
 
 
+class Learnt(NamedTuple):
+    """What a method learnt: score gives values in [0, 1] for features (n, k).
+
+    of_unlabeled: what the unlabeled samples score, where that is another; NaN where it is not.
+    """
+
+    score: Scorer
+    of_unlabeled: Array | None = None
+
+
+@dataclass(frozen=True)
+class SpectralMethod:
+    """A method on single spectra; called with scene, labels and seed it gives a score map.
+
+    fit: of samples and a seed; at_least: how many positives it needs; standard: whether bands are
+    z-scored; transform: to components, unless told otherwise.
+    """
+
+    fit: Callable[..., Learnt]
+    at_least: int = 1
+    standard: bool = True
+    transform: Transform = "none"
+
+    def learn(
+        self,
+        scene: Scene,
+        labels: Labels,
+        *,
+        components: int | None = None,
+        transform: Transform | None = None,
+    ) -> Samples:
+        """Checked labels and their features."""
+        kind = self.transform if transform is None else transform
+        return _learn(
+            scene, labels, kind, components, standard=self.standard, at_least=self.at_least
+        )
+
+    def __call__(
+        self,
+        scene: Scene,
+        labels: Labels,
+        seed: int = 0,
+        *,
+        components: int | None = None,
+        transform: Transform | None = None,
+        **options: Any,
+    ) -> ScoreMap:
+        data = self.learn(scene, labels, components=components, transform=transform)
+        learnt = self.fit(data, seed, **options)
+        scores = _score(scene, data, learnt.score)
+        if learnt.of_unlabeled is not None:
+            known = np.isfinite(learnt.of_unlabeled)
+            scores.flat[data.others[known]] = learnt.of_unlabeled[known]
+        return scores.astype(np.float32)
+
+
 def spectral_angle(
-    scene: Scene,
-    labels: Labels,
-    seed: int = 0,
-    *,
-    components: int | None = None,
-    transform: Transform = "none",
-    nearest: bool = False,
-    recall: float = 0.9,
-) -> ScoreMap:
+    data: Samples, seed: int = 0, *, nearest: bool = False, recall: float = 0.9
+) -> Learnt:
     """Spectral angle mapper (Kruse et al. 1993): the angle to the mean positive spectrum.
 
     nearest: the smallest angle to any positive instead. recall: see `scale_scores`.
     """
-    at_least = 2 * FOLDS if nearest else 1  # a positive has angle 0 to itself: hold some out
-    data = _learn(scene, labels, transform, components, standard=False, at_least=at_least)
+    if nearest:  # a positive has angle 0 to itself: hold some out
+        _need(len(data.positive), 2 * FOLDS)
 
     def fit(positive: Array) -> Scorer:
         targets = positive if nearest else positive.mean(axis=0, keepdims=True)
         return lambda x: -spectral_angles(x, targets).min(axis=1)
 
-    return _map_above(scene, data, fit, recall, seed)
+    return _above(data, fit, recall, seed)
 
 
-def matched_filter(
-    scene: Scene,
-    labels: Labels,
-    seed: int = 0,
-    *,
-    components: int | None = None,
-    transform: Transform = "none",
-    recall: float = 0.9,
-) -> ScoreMap:
+def matched_filter(data: Samples, seed: int = 0, *, recall: float = 0.9) -> Learnt:
     """Matched filter: 0 on the mean of the unlabeled pixels, 1 on that of the positives.
 
     (x - m)ᵀ S⁻¹ (t - m) / (t - m)ᵀ S⁻¹ (t - m), with the background's mean m and covariance S
     from the unlabeled pixels, shrunk as Ledoit and Wolf (2004) do. recall: see `scale_scores`.
     """
-    data = _learn(scene, labels, transform, components)
     mean = data.unlabeled.mean(axis=0)
     background = spread(data.unlabeled - mean)
 
@@ -89,18 +130,10 @@ def matched_filter(
         weights = filter_weights(positive.mean(axis=0) - mean, background)
         return lambda x: (x - mean) @ weights
 
-    return _map_above(scene, data, fit, recall, seed)
+    return _above(data, fit, recall, seed)
 
 
-def cem(
-    scene: Scene,
-    labels: Labels,
-    seed: int = 0,
-    *,
-    components: int | None = None,
-    transform: Transform = "none",
-    recall: float = 0.9,
-) -> ScoreMap:
+def cem(data: Samples, seed: int = 0, *, recall: float = 0.9) -> Learnt:
     """Constrained energy minimisation (Harsanyi 1993): xᵀ R⁻¹ t / tᵀ R⁻¹ t.
 
     The filter of least mean energy over the unlabeled pixels that gives 1 on the target t, the
@@ -108,30 +141,20 @@ def cem(
     removed, except by PCA or MNF, after which this is close to `matched_filter`. recall: see
     `scale_scores`.
     """
-    data = _learn(scene, labels, transform, components, standard=False)
     background = spread(data.unlabeled)
 
     def fit(positive: Array) -> Scorer:
         weights = filter_weights(positive.mean(axis=0), background)
         return lambda x: x @ weights
 
-    return _map_above(scene, data, fit, recall, seed)
+    return _above(data, fit, recall, seed)
 
 
-def ace(
-    scene: Scene,
-    labels: Labels,
-    seed: int = 0,
-    *,
-    components: int | None = None,
-    transform: Transform = "none",
-    recall: float = 0.9,
-) -> ScoreMap:
+def ace(data: Samples, seed: int = 0, *, recall: float = 0.9) -> Learnt:
     """Adaptive coherence estimator (Kraut et al. 2005), with its sign; see `coherence`.
 
     Background and target are those of `matched_filter`. recall: see `scale_scores`.
     """
-    data = _learn(scene, labels, transform, components)
     mean = data.unlabeled.mean(axis=0)
     background = spread(data.unlabeled - mean)
 
@@ -139,87 +162,52 @@ def ace(
         target = positive.mean(axis=0) - mean
         return lambda x: coherence(x - mean, target, background)
 
-    return _map_above(scene, data, fit, recall, seed)
+    return _above(data, fit, recall, seed)
 
 
-def one_class_svm(
-    scene: Scene,
-    labels: Labels,
-    seed: int = 0,
-    *,
-    components: int | None = None,
-    transform: Transform = "none",
-    nu: float = 0.1,
-    recall: float = 0.9,
-) -> ScoreMap:
+def one_class_svm(data: Samples, seed: int = 0, *, nu: float = 0.1, recall: float = 0.9) -> Learnt:
     """One-class SVM (Schölkopf et al. 2001) around the positives, with a Gaussian kernel.
 
     nu: the share of positives that may lie outside. recall: see `scale_scores`.
     """
-    data = _learn(scene, labels, transform, components, at_least=2)
 
     def fit(positive: Array) -> Scorer:
         machine = OneClassSVM(nu=nu, gamma=_gamma(positive)).fit(positive)
         # A sum over the positives: divided by their number, fits to more and to fewer compare.
         return lambda x: np.asarray(machine.score_samples(x) / len(positive))
 
-    return _map_above(scene, data, fit, recall, seed)
+    return _above(data, fit, recall, seed)
 
 
 def isolation_forest(
-    scene: Scene,
-    labels: Labels,
-    seed: int = 0,
-    *,
-    components: int | None = None,
-    transform: Transform = "none",
-    trees: int = 100,
-    recall: float = 0.9,
-) -> ScoreMap:
+    data: Samples, seed: int = 0, *, trees: int = 100, recall: float = 0.9
+) -> Learnt:
     """Isolation forest (Liu, Ting and Zhou 2008) of the positives. recall: see `scale_scores`."""
-    data = _learn(scene, labels, transform, components, at_least=2)
 
     def fit(positive: Array) -> Scorer:
         forest = IsolationForest(n_estimators=trees, random_state=seed).fit(positive)
         return lambda x: np.asarray(forest.score_samples(x))
 
-    return _map_above(scene, data, fit, recall, seed)
+    return _above(data, fit, recall, seed)
 
 
-def biased_svm(
-    scene: Scene,
-    labels: Labels,
-    seed: int = 0,
-    *,
-    components: int | None = None,
-    transform: Transform = "none",
-    unlabeled: int = 1500,
-) -> ScoreMap:
+def biased_svm(data: Samples, seed: int = 0, *, unlabeled: int = 1500) -> Learnt:
     """Biased SVM (Liu et al. 2003): unlabeled pixels count as negatives, errors on them cost less.
 
     Both costs and the kernel width maximise rec² / q over held-out pixels (Lee and Liu 2003). At
     most `unlabeled` unlabeled pixels are used, drawn by `seed`. The score is the logistic curve
     of the decision value: 0.5 on the machine's own boundary.
     """
-    data = _learn(scene, labels, transform, components, at_least=2 * FOLDS)
     rng = np.random.default_rng(seed)
     drawn = rng.permutation(len(data.unlabeled))[:unlabeled]
     x = np.concatenate([data.positive, data.unlabeled[np.sort(drawn)]])
     y = np.arange(len(x)) < len(data.positive)
     gamma, costs = _choose_costs(x, y, rng)
     machine = QuickSVC(gamma=gamma, class_weight=costs).fit(x, y)
-    return np.asarray(expit(_score(scene, data, machine.decision_function)), dtype=np.float32)
+    return Learnt(lambda z: np.asarray(expit(machine.decision_function(z))))
 
 
-def pu_bagging(
-    scene: Scene,
-    labels: Labels,
-    seed: int = 0,
-    *,
-    components: int | None = None,
-    transform: Transform = "none",
-    trees: int = 100,
-) -> ScoreMap:
+def pu_bagging(data: Samples, seed: int = 0, *, trees: int = 100) -> Learnt:
     """PU bagging (Mordelet and Vert 2014) of trees, by the package `pulearn`.
 
     Each tree tells the positives from as many unlabeled pixels drawn at random; the score is the
@@ -227,7 +215,6 @@ def pu_bagging(
     the bags are balanced, and trees give every training positive 1, which places no threshold.
     """
     pulearn = need("pulearn", "pu-bagging")
-    data = _learn(scene, labels, transform, components, at_least=2)
     x = np.concatenate([data.positive, data.unlabeled])
     y = (np.arange(len(x)) < len(data.positive)).astype(np.int64)
     bags = pulearn.BaggingPuClassifier(
@@ -236,21 +223,12 @@ def pu_bagging(
         max_samples=min(len(data.positive), len(data.unlabeled)),
         random_state=seed,
     ).fit(x, y)
-    scores = _score(scene, data, lambda z: bags.predict_proba(z)[:, 1])
+    # Of the unlabeled: NaN where every bag holds the pixel.
     out_of_bag = bags.oob_decision_function_[len(data.positive) :, 1]
-    seen = np.isfinite(out_of_bag)  # NaN where every bag holds the pixel
-    scores.flat[data.others[seen]] = out_of_bag[seen]
-    return scores.astype(np.float32)
+    return Learnt(lambda z: np.asarray(bags.predict_proba(z)[:, 1]), out_of_bag)
 
 
-def elkan_noto(
-    scene: Scene,
-    labels: Labels,
-    seed: int = 0,
-    *,
-    components: int | None = None,
-    transform: Transform = "none",
-) -> ScoreMap:
+def elkan_noto(data: Samples, seed: int = 0) -> Learnt:
     """Elkan and Noto (2008), by the package `pulearn`: P(labelled | x) / P(labelled | positive).
 
     As in their paper the first is an SVM with Platt's calibration, the second its mean over
@@ -259,7 +237,6 @@ def elkan_noto(
     class itself, so that 0.5 is its natural threshold.
     """
     pulearn = need("pulearn", "elkan-noto")
-    data = _learn(scene, labels, transform, components, at_least=10)
     x = np.concatenate([data.positive, data.unlabeled])
     y = (np.arange(len(x)) < len(data.positive)).astype(np.int64)
     svm = QuickSVC(gamma=_gamma(x), class_weight="balanced")
@@ -276,19 +253,10 @@ def elkan_noto(
         raise LabelError(
             f"no draw holds out one of the {len(data.positive)} positives; label more of them"
         )
-    scores = _score(scene, data, lambda z: ratio.predict_proba(z)[:, 1])
-    return np.minimum(scores, 1).astype(np.float32)
+    return Learnt(lambda z: np.minimum(ratio.predict_proba(z)[:, 1], 1))
 
 
-def maxent(
-    scene: Scene,
-    labels: Labels,
-    seed: int = 0,
-    *,
-    components: int | None = None,
-    transform: Transform = "mnf",
-    recall: float = 0.9,
-) -> ScoreMap:
+def maxent(data: Samples, seed: int = 0, *, recall: float = 0.9) -> Learnt:
     """MaxEnt (Phillips et al. 2006), by the package `elapid`, on few components.
 
     Few, as its linear, quadratic and hinge features are many for each. Its log density ratio
@@ -296,7 +264,6 @@ def maxent(
     usual for MaxEnt, on held-out positives; its own outputs assume a prevalence.
     """
     elapid = need("elapid", "maxent")
-    data = _learn(scene, labels, transform, components, at_least=2 * FOLDS)
 
     def fit(positive: Array) -> Scorer:
         model = elapid.MaxentModel(
@@ -310,27 +277,27 @@ def maxent(
         model.fit(x, (np.arange(len(x)) < len(positive)).astype(np.int64))
         return lambda z: np.log(np.maximum(model.predict(z), TINY))
 
-    return _map_above(scene, data, fit, recall, seed)
+    return _above(data, fit, recall, seed)
 
 
-def scale_scores(raw: Array, positive: Array, recall: float = 0.9) -> ScoreMap:
+def scale_scores(raw: Array, positive: Array, scale: float, recall: float = 0.9) -> Array:
     """Scores without a natural threshold as values in [0, 1], by a logistic curve.
 
-    raw: (H, W), NaN on nodata; positive: (n,), the raw scores of the labelled positives, which
-    the methods hold out in turn, as those that they have seen score too high. The curve is 0.5
-    where a share `recall` of the positives lies above: a threshold that needs no negatives. Its
-    scale is the standard deviation of all raw scores. It rises everywhere, so that the ranking
-    of pixels does not change.
+    raw: of any shape; positive: (n,), the raw scores of the labelled positives, which the methods
+    hold out in turn, as those that they have seen score too high; scale: the standard deviation of
+    raw scores of the scene. The curve is 0.5 where a share `recall` of the positives lies above:
+    a threshold that needs no negatives. It rises everywhere, so that the ranking of pixels does not
+    change.
 
-    >>> scale_scores(np.array([[0.0, 1.0, 2.0]]), np.array([1.0, 2.0]), recall=1.0).round(2)
-    array([[0.23, 0.5 , 0.77]], dtype=float32)
+    >>> scale_scores(np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0]), 0.8, recall=1.0).round(2)
+    array([0.22, 0.5 , 0.78])
     """
     if not 0 < recall <= 1:
         raise ConfigError(f"recall must lie in (0, 1]. Got {recall} instead; try 0.9")
-    scale = float(np.nanstd(raw)) or 1.0
+    scale = scale or 1.0
     # A hair lower, so that a positive on the threshold itself is mapped: above 0.5, not equal.
     threshold = np.quantile(positive, 1 - recall) - 1e-6 * scale
-    return np.asarray(expit((raw - threshold) / scale), dtype=np.float32)
+    return np.asarray(expit((raw - threshold) / scale))
 
 
 def spectral_angles(spectra: Array, targets: Array) -> Array:
@@ -452,15 +419,19 @@ def _learn(
     # Sorted, so that the order of the labels has no say.
     pixels = np.unique(labels.positive)
     others = np.setdiff1d(labels.unlabeled, pixels)
-    if pixels.size < at_least:
-        raise LabelError(
-            f"this method needs at least {at_least} positives. Got {pixels.size} instead; "
-            "label more, or take one that works with few, such as sam"
-        )
+    _need(pixels.size, at_least)
     spectra = _spectra(scene, np.concatenate([pixels, others]))
     mean, matrix = _basis(scene, spectra, transform, components, standard)
     features = (spectra - mean) @ matrix
     return Samples(features[: pixels.size], features[pixels.size :], others, mean, matrix)
+
+
+def _need(positives: int, at_least: int) -> None:
+    if positives < at_least:
+        raise LabelError(
+            f"this method needs at least {at_least} positives. Got {positives} instead; "
+            "label more, or take one that works with few, such as sam"
+        )
 
 
 def _spectra(scene: Scene, pixels: IntArray) -> Array:
@@ -526,10 +497,8 @@ def _whitening(noise: Array) -> Array:
     return np.asarray(vectors / np.sqrt(np.maximum(values, max(1e-6 * values[-1], TINY))))
 
 
-def _map_above(
-    scene: Scene, data: Samples, fit: Callable[[Array], Scorer], recall: float, seed: int
-) -> ScoreMap:
-    """The map of a method that learns from positives, its threshold from held-out positives."""
+def _above(data: Samples, fit: Callable[[Array], Scorer], recall: float, seed: int) -> Learnt:
+    """A method that learns from positives, its threshold from held-out positives."""
     score = fit(data.positive)
     if (n := len(data.positive)) < 2 * FOLDS:
         held_out = score(data.positive)  # too few to spare any
@@ -537,11 +506,12 @@ def _map_above(
         fold, held_out = np.random.default_rng(seed).permutation(n) % FOLDS, np.empty(n)
         for k in range(FOLDS):
             held_out[fold == k] = fit(data.positive[fold != k])(data.positive[fold == k])
-    return scale_scores(_score(scene, data, score), held_out, recall)
+    scale = float(score(data.unlabeled).std())
+    return Learnt(lambda x: scale_scores(score(x), held_out, scale, recall))
 
 
 def _score(scene: Scene, data: Samples, score: Scorer) -> Array:
-    """Raw scores of all valid pixels, part by part: (H, W), NaN on nodata."""
+    """Scores of all valid pixels, part by part: (H, W), NaN on nodata."""
     scores = np.full(scene.shape, np.nan)
     for rows in _row_blocks(scene):
         valid = scene.valid[rows]
@@ -558,15 +528,15 @@ def _row_blocks(scene: Scene) -> list[slice]:
     return [slice(start, min(start + step, height)) for start in range(0, height, step)]
 
 
-SPECTRAL: dict[str, Callable[..., ScoreMap]] = {
-    "sam": spectral_angle,
-    "matched-filter": matched_filter,
-    "cem": cem,
-    "ace": ace,
-    "ocsvm": one_class_svm,
-    "isolation-forest": isolation_forest,
-    "biased-svm": biased_svm,
-    "pu-bagging": pu_bagging,
-    "elkan-noto": elkan_noto,
-    "maxent": maxent,
+SPECTRAL = {
+    "sam": SpectralMethod(spectral_angle, standard=False),
+    "matched-filter": SpectralMethod(matched_filter),
+    "cem": SpectralMethod(cem, standard=False),
+    "ace": SpectralMethod(ace),
+    "ocsvm": SpectralMethod(one_class_svm, at_least=2),
+    "isolation-forest": SpectralMethod(isolation_forest, at_least=2),
+    "biased-svm": SpectralMethod(biased_svm, at_least=2 * FOLDS),
+    "pu-bagging": SpectralMethod(pu_bagging, at_least=2),
+    "elkan-noto": SpectralMethod(elkan_noto, at_least=10),
+    "maxent": SpectralMethod(maxent, at_least=2 * FOLDS, transform="mnf"),
 }

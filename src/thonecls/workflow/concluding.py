@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,8 +13,8 @@ from numpy.typing import NDArray
 from thonecls.config import TrainConfig
 from thonecls.inputs import LabelInput, SceneInput
 from thonecls.losses import ADDITIVE
+from thonecls.methods.models import AnyModel
 from thonecls.metrics import find_degenerate
-from thonecls.ratio_model import AnyModel
 from thonecls.report import draw_curves
 from thonecls.scene import BoolArray
 from thonecls.workflow.commands import TrainOptions
@@ -99,32 +98,31 @@ def make_and_judge(
     on_window: OnWindow | None = None,
 ) -> dict[str, Any]:
     """Map the scene, keep what the map is judged by, and draw the training; the summary so far."""
-    began = time.perf_counter()
     options, out = task.options, task.out
     asked = _ask(task)
     sample = Sample(np.concatenate([asked.held_out, asked.trained, asked.unlabeled]))
     threshold, reason = threshold_of(models, options.threshold)
-    style = Style(threshold, options.floats, options.label, _tags(task, models))
+    style = Style(threshold, options.floats, options.label, _tags(task))
     made = make_map(
         out,
         task.scene,
         windows,
         style,
-        layers=(len(models) > 1, bool(models)),
+        layers=(len(models) > 1, True),
         sample=sample,
         on_window=on_window,
     )
     _keep_evidence(task, asked, sample)
     summary = {
         **facts,
-        **_of_training(task, models, time.perf_counter() - began),
+        **_of_training(task, models),
         "notes": [*task.scene.notes, *task.labels.notes],
         "held_out": int(asked.held_out.size),
         **made,
         "threshold_reason": reason,
         **_warning(task, asked, sample, made),
     }
-    if models and "history" in models[0].training:
+    if "history" in models[0].training:
         history = dict(models[0].training["history"])
         if task.config.loss not in ADDITIVE:
             history.pop("unlabeled", None)
@@ -139,21 +137,13 @@ def _ask(task: Task) -> Asked:
     return Asked(np.flatnonzero(task.held_out), np.flatnonzero(task.positives), unlabeled)
 
 
-def _tags(task: Task, models: Sequence[AnyModel]) -> dict[str, Any]:
+def _tags(task: Task) -> dict[str, Any]:
     tags = {"scene": task.scene.path.name, "method": task.options.method}
-    files = model_files(task.out) if models else []
-    return {**tags_of(files), **tags, **({"settings": asdict(task.config)} if models else {})}
+    return {**tags_of(model_files(task.out)), **tags, "settings": asdict(task.config)}
 
 
-def _of_training(task: Task, models: Sequence[AnyModel], seconds: float) -> dict[str, Any]:
+def _of_training(task: Task, models: Sequence[AnyModel]) -> dict[str, Any]:
     """What the summary tells of the training."""
-    if not models:
-        return {
-            "positives": int(task.positives.sum()),
-            "finished": True,
-            "seconds": round(seconds, 3),
-            "config": asdict(task.config),
-        }
     last = models[-1].training
     told = {"epochs_done": len(last["history"]["loss"])} if "history" in last else {}
     return {

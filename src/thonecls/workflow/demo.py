@@ -14,8 +14,9 @@ from thonecls.datasets import indian_pines
 from thonecls.errors import FileError
 from thonecls.files import check_writable
 from thonecls.inputs import LabelInput, SceneInput
+from thonecls.methods.models import AnyModel
 from thonecls.metrics import evaluate
-from thonecls.ratio_model import AnyModel, fit_ratio
+from thonecls.ratio_model import fit_ratio
 from thonecls.report import Truth
 from thonecls.scene import Grid
 from thonecls.splits import paper_split

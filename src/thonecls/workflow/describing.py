@@ -10,10 +10,12 @@ import numpy as np
 from thonecls.arrays import read_array
 from thonecls.config import FAST
 from thonecls.inputs import is_array, read_labels, read_scene
+from thonecls.methods.models import AnyModel, load_model
+from thonecls.methods.spectral_model import SpectralModel
 from thonecls.options import LabelOptions, SceneOptions
 from thonecls.priors import ESTIMATORS
 from thonecls.raster import open_raster
-from thonecls.ratio_model import AnyModel, RatioModel, load_model
+from thonecls.ratio_model import RatioModel
 from thonecls.vector.places import describe as describe_grid
 from thonecls.workflow.runs import model_files
 from thonecls.workflow.training import check_data, estimate
@@ -42,9 +44,11 @@ def _describe_model(path: Path) -> dict[str, Any]:
 
 
 def _weights(model: AnyModel) -> int:
-    """How many numbers were learnt."""
+    """How many numbers were learnt, or are learnt from."""
     if isinstance(model, RatioModel):
         return sum(machine.weights.size for machine in model.machines)
+    if isinstance(model, SpectralModel):
+        return model.samples.positive.size + model.samples.unlabeled.size
     return sum(p.numel() for p in model.net.parameters())
 
 

@@ -17,10 +17,10 @@ from thonecls.errors import ConfigError, FileError
 from thonecls.files import check_writable
 from thonecls.inputs import SceneInput, is_raster, read_scene
 from thonecls.maps import MAP, PROBABILITY, write_polygons, write_quicklook
+from thonecls.methods.models import AnyModel, load_model
 from thonecls.model import Scored, Scorer
 from thonecls.options import SceneOptions
 from thonecls.raster import RasterSource, match_bands
-from thonecls.ratio_model import AnyModel, load_model
 from thonecls.scene import BoolArray, Source
 from thonecls.version import software
 from thonecls.workflow.layers import Style, writing_layers
@@ -120,8 +120,6 @@ def threshold_of(models: Sequence[AnyModel], given: float | None) -> tuple[float
     """Above which probability a pixel is mapped, and where that comes from."""
     if given is not None:
         return given, GIVEN
-    if not models:
-        return 0.5, "where the method itself begins to say yes"
     threshold = sum(model.threshold for model in models) / len(models)
     if all("prevalence" in model.training for model in models):
         share = sum(model.training["prevalence"] for model in models) / len(models)

@@ -14,6 +14,7 @@ from thonecls.costs import in_words
 from thonecls.errors import FileError, LabelError
 from thonecls.files import write_atomically
 from thonecls.inputs import read_labels, read_truth
+from thonecls.methods.models import load_model
 from thonecls.metrics import Scores, evaluate
 from thonecls.options import LabelOptions
 from thonecls.page import (
@@ -26,7 +27,6 @@ from thonecls.page import (
     judge,
     render,
 )
-from thonecls.ratio_model import load_model
 from thonecls.scene import BoolArray, Grid
 from thonecls.trust import TrustReport, assess, count_votes, summarise
 from thonecls.version import software

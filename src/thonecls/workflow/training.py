@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,18 +14,20 @@ from thonecls.errors import ConfigError, LabelError
 from thonecls.files import check_writable
 from thonecls.inputs import LabelInput, SceneInput, read_labels, read_scene
 from thonecls.methods import METHODS, deep, label_spectra
-from thonecls.model import Model, Scored
+from thonecls.methods.models import AnyModel
+from thonecls.methods.spectral_model import SpectralModel, fit_spectral
+from thonecls.model import Model
 from thonecls.novelty import fit_novelty
 from thonecls.options import EVERY, LabelOptions, SceneOptions
 from thonecls.priors import Prior, check_estimators, estimate_priors, usable
-from thonecls.ratio_model import AnyModel, RatioModel, fit_ratio
+from thonecls.ratio_model import RatioModel, fit_ratio
 from thonecls.scene import ArraySource, BoolArray, FloatArray, Scene, Source, read_all, standardize
 from thonecls.splits import draw_labels, hold_out
 from thonecls.train import OnStep, checkpoints
 from thonecls.workflow.commands import TrainOptions
 from thonecls.workflow.concluding import Task, conclude
 from thonecls.workflow.evidence import look_over
-from thonecls.workflow.mapping import OnWindow, Skip, Windows, score_here
+from thonecls.workflow.mapping import OnWindow, score_here
 from thonecls.workflow.reporting import TruthFile, read_tested
 from thonecls.workflow.runs import (
     RUN,
@@ -85,10 +85,9 @@ def train_scene(
         models: list[AnyModel] = []
         if METHODS[options.method].network:
             models += _train_all(task, resume, checkpoint_every, on_step)
-        elif METHODS[options.method].keeps_model:
+        else:
             models.append(_fit(task))
-        device = task.config.device
-        windows = score_here(models, opened, device) if models else _score_spectra(task)
+        windows = score_here(models, opened, task.config.device)
         return conclude(task, models, windows, facts, truth, on_window)
 
 
@@ -187,12 +186,19 @@ def _train_all(
     return models
 
 
-def _fit(task: Task) -> RatioModel:
-    """The density ratio, saved before anything else is made of it."""
+def _fit(task: Task) -> RatioModel | SpectralModel:
+    """A model that is there in seconds, saved before anything else is made of it."""
     usual = look_over(task.scene.source, LOOKED_AT, np.random.default_rng(task.options.seed))
-    coverage = task.options.coverage
-    model = fit_ratio(task.scene.source, task.positives, seed=task.options.seed, coverage=coverage)
-    model = _complete(model, task, usual)
+    scene, positives, options = task.scene.source, task.positives, task.options
+    seed = options.seed
+    model: RatioModel | SpectralModel
+    if options.method == "density-ratio":
+        ratio = fit_ratio(scene, positives, seed=seed, coverage=options.coverage)
+        model = _complete(ratio, task, usual)
+    else:
+        count = task.config.unlabeled
+        found = fit_spectral(options.method, scene, positives, seed=seed, unlabeled=count)
+        model = _complete(found, task, usual)
     model.save(model_path(task.out, 0, 1))
     for file in checkpoints(checkpoint_path(task.out, 0, 1)):
         file.unlink()  # of a network that was to be trained here before
@@ -207,7 +213,7 @@ def _remove_other_models(task: Task, count: int) -> None:
         path.unlink()
 
 
-M = TypeVar("M", Model, RatioModel)
+M = TypeVar("M", Model, RatioModel, SpectralModel)
 
 
 def _complete(model: M, task: Task, spectra: FloatArray) -> M:
@@ -216,22 +222,6 @@ def _complete(model: M, task: Task, spectra: FloatArray) -> M:
     usual = fit_novelty(standardize(as_scene_, model.statistics)[:, 0].T)
     training = {**model.training, "label": task.options.label}
     return replace(model, novelty=usual, wavelengths=task.scene.wavelengths, training=training)
-
-
-def _score_spectra(task: Task) -> Windows:
-    """The map of a method that works on single spectra, as one window."""
-
-    def windows(skip: Skip) -> Iterator[Scored]:
-        scene = read_all(task.scene.source)
-        rng = np.random.default_rng(task.options.seed)
-        labels = draw_labels(task.positives, scene.valid, task.config.unlabeled, rng)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a map that says nothing is named in the summary
-            probability = METHODS[task.options.method](scene, labels, task.options.seed)
-        whole = slice(0, scene.shape[0]), slice(0, scene.shape[1])
-        yield Scored(*whole, probability[None])
-
-    return windows
 
 
 def estimate(
