@@ -204,7 +204,7 @@ def weights(model: Model) -> torch.Tensor:
     return torch.cat([p.detach().flatten() for net, _ in model.networks for p in net.parameters()])
 
 
-@pytest.mark.parametrize("change", [{}, {"folds": 3}], ids=str)
+@pytest.mark.parametrize("change", [{}, {"members": 3}], ids=str)
 def test_same_seed_same_bits_and_a_killed_training_goes_on_to_them(
     field_scene: Dataset, few_positives: Mask, tmp_path: Path, change: dict[str, Any]
 ) -> None:
@@ -246,7 +246,7 @@ def test_very_few_labels_train(field_scene: Dataset, positives: int) -> None:
 def test_a_model_of_several_networks_is_their_mean_also_from_a_file(
     field_scene: Dataset, few_positives: Mask, generator: torch.Generator, tmp_path: Path
 ) -> None:
-    config = replace(SMALL, folds=2)
+    config = replace(SMALL, members=2)
     model = fit(field_scene.scene, few_positives, config=config, generator=generator)
     assert len(model.networks) == 2
     single = [replace(model, net=net, frozen=frozen, members=()) for net, frozen in model.networks]

@@ -49,7 +49,7 @@ class TrainConfig:
     settle: float = _setting(
         0.0, "Stop once the unlabeled pixels' mean probability falls by a smaller share; 0: never."
     )
-    folds: int = _setting(
+    members: int = _setting(
         0,
         "Networks, each trained without a part of the labels, which tells when to stop and where "
         "to cut; the map is their mean. 0: one network, the last epoch, a cut at 0.5.",
@@ -77,7 +77,7 @@ class TrainConfig:
             _require(self, name, "1 or more", getattr(self, name) >= 1)
         for name in ("components", "patience"):
             _require(self, name, "0 or more", getattr(self, name) >= 0)
-        _require(self, "folds", "0, or 2 or more", self.folds == 0 or self.folds >= 2)
+        _require(self, "members", "0, or 2 or more", self.members == 0 or self.members >= 2)
         _require(self, "block", "0, or a multiple of 8", self.block >= 0 and self.block % 8 == 0)
         _require(self, "unlabeled", "2 or more", self.unlabeled >= 2)
         _require(self, "warmup", "0 or more", self.warmup >= 0)

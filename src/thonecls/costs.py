@@ -41,7 +41,7 @@ def work_of_epoch(config: TrainConfig, pixels: int) -> float:
 
 def training_cost(config: TrainConfig, pixels: int, threads: int, rate: float = TRAINING) -> Cost:
     """Of training on a scene of so many pixels; rate: seconds of a core for a pixel in a step."""
-    epochs = config.epochs * (SETTLED if config.settle else 1) * max(1, config.folds)
+    epochs = config.epochs * (SETTLED if config.settle else 1) * max(1, config.members)
     seconds = rate * epochs * work_of_epoch(config, pixels) / threads
     held = 4 * config.components * min(pixels, HELD) if config.block else 0
     return Cost(seconds, STARTED + BYTES * config.width * pixels_of_step(config, pixels) + held)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -199,6 +199,18 @@ def load_novelty(about: dict[str, Any], tensors: dict[str, Tensor]) -> Novelty |
         return None
     arrays = {name: t.numpy() for name, t in store.part(tensors, "novelty.").items()}
     return Novelty(**arrays, usual=about["usual"])
+
+
+class Crossfit(NamedTuple):
+    """Labels by models that have seen no label near them.
+
+    pixels: (n,) flat indices; fold: (n,), from 0; probability: (n,), NaN where no label was left to
+    learn from.
+    """
+
+    pixels: NDArray[np.int64]
+    fold: NDArray[np.int64]
+    probability: FloatArray
 
 
 @dataclass(frozen=True, eq=False)

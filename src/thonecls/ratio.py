@@ -28,6 +28,7 @@ RANK = 1e-5  # of the largest eigenvalue of a kernel: smaller ones are rounding
 CHUNK = 2**13  # pixels that are scored at a time
 
 Array64 = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 
 class Look(NamedTuple):
@@ -173,11 +174,14 @@ def solve(means: NDArray[Any], unlabeled: NDArray[Any], strengths: tuple[float, 
 class Fitted(NamedTuple):
     """Machines whose sum has the mean 1 on labels that are left out.
 
-    held_out: (n_p,) what labels score that are left out; unlabeled: (n_u,) what others score.
+    held_out: (n_p,) what labels score that are left out at random; by_place: (n_p,) what they
+    score in the folds that were given, NaN where no label is left; unlabeled: (n_u,) what others
+    score.
     """
 
     machines: tuple[Machine, ...]
     held_out: Array64
+    by_place: Array64
     unlabeled: Array64
 
 
@@ -187,8 +191,14 @@ def fit(
     spread: FloatArray,
     rule: Rule,
     rng: np.random.Generator,
+    *,
+    places: IntArray | None = None,
+    apart: BoolArray | None = None,
 ) -> Fitted:
     """The ratio of positives to unlabeled pixels; both: means (n, k) over every window.
+
+    places: (n_p,) the fold of each positive, by where it lies; apart: (folds, n_p) which positives
+    lie far enough from a fold to be learnt from while it is left out; see `judging_folds`.
 
     Every look and every strength has its own solution. Those of one strength are added over the
     looks and scaled so that the positives, each scored without its own fold, have the mean 1; then
@@ -200,7 +210,14 @@ def fit(
     kept = np.sort(rng.permutation(count)[:MOST_POSITIVES])
     others = len(unlabeled[WINDOWS[0]])
     centres = np.sort(rng.permutation(others)[:CENTRES])
-    held_out, scores = (np.zeros((len(rule.strengths), n)) for n in (count, others))
+    if places is None or apart is None:
+        places, apart = np.zeros(count, np.int64), np.zeros((1, count), dtype=bool)
+    # Which positives a solution learns from: all but a fold, all, all that are far from a place.
+    learnt = [fold != k if folds > 1 else fold == k for k in range(folds)]
+    learnt += [np.ones(count, dtype=bool), *apart]
+    held_out, by_place, scores = (
+        np.zeros((len(rule.strengths), n)) for n in (count, count, others)
+    )
     weights, bases = [], []
     for look in LOOKS:
         of_p, of_u = see(positive, look, spread), see(unlabeled, look, spread)
@@ -208,11 +225,12 @@ def fit(
         gamma = WIDTH / max(float(of_u.var(axis=0, dtype=np.float64).sum()), 1e-12)
         basis = _basis(around, gamma)
         p, u = (gaussian_kernel(x, around, gamma) @ basis for x in (of_p, of_u))
-        means = [p[fold != k].mean(axis=0) if folds > 1 else p.mean(axis=0) for k in range(folds)]
-        found = solve(np.stack([*means, p.mean(axis=0)]), u, rule.strengths)
+        means = np.stack([p[some].sum(axis=0) / max(1, some.sum()) for some in learnt])
+        found = solve(means, u, rule.strengths)
         held_out += np.einsum("sij,ij->si", found[:, fold], p)
-        scores += found[:, -1].astype(np.float32) @ u.T
-        weights.append(found[:, -1])
+        by_place += np.einsum("sij,ij->si", found[:, folds + 1 + places], p)
+        scores += found[:, folds].astype(np.float32) @ u.T
+        weights.append(found[:, folds])
         bases.append((look, around, gamma, basis))
     scale = (np.maximum(held_out.mean(axis=1), 1e-6) * len(rule.strengths))[:, None]
     machines = tuple(
@@ -224,7 +242,10 @@ def fit(
         )
         for (look, around, gamma, basis), w in zip(bases, weights, strict=True)
     )
-    return Fitted(machines, (held_out / scale).sum(axis=0), (scores / scale).sum(axis=0))
+    alone = ~np.array([some.any() for some in apart])
+    by_place[:, alone[places]] = np.nan
+    summed = [(values / scale).sum(axis=0) for values in (held_out, by_place, scores)]
+    return Fitted(machines, *summed)
 
 
 def _basis(centres: FloatArray, gamma: float) -> FloatArray:

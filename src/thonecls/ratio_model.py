@@ -18,7 +18,7 @@ from scipy.special import expit
 from thonecls import store
 from thonecls.collage import Pool, build_pool
 from thonecls.errors import ConfigError
-from thonecls.model import Scorer, load_novelty, save_novelty, score_whole
+from thonecls.model import Crossfit, Scorer, load_novelty, save_novelty, score_whole
 from thonecls.novelty import Novelty
 from thonecls.priors import bbe
 from thonecls.ratio import (
@@ -44,7 +44,14 @@ from thonecls.scene import (
     project,
     whitened_axes,
 )
-from thonecls.splits import Coverage, Labels, check_positives, coverage_of, positive_mask
+from thonecls.splits import (
+    Coverage,
+    Labels,
+    check_positives,
+    coverage_of,
+    judging_folds,
+    positive_mask,
+)
 from thonecls.version import __version__, commit
 
 RATIO = "ratio model"  # the kind of its file
@@ -97,8 +104,7 @@ class RatioModel:
         """Of the class: 0.5 at the cut, 0.95 where a pixel scores as labels left out do."""
         components, spread = project(cube, self.statistics), spread_of(self.statistics)
         raw = score(self.machines, components, valid, spread)
-        steep = STEEP / max(1 - self.cut, 0.1)
-        return np.asarray(expit(steep * (raw - np.float32(self.cut))), dtype=np.float32)
+        return as_probability(raw, self.cut)
 
     def score(
         self, cube: Source | NDArray[Any], *, device: str = "auto", tile: int | None = None
@@ -156,6 +162,12 @@ class RatioModel:
         )
 
 
+def as_probability(raw: NDArray[Any], cut: float) -> FloatArray:
+    """Scores, 1 on the mean label left out, as probabilities."""
+    steep = STEEP / max(1 - cut, 0.1)
+    return np.asarray(expit(steep * (raw - np.float32(cut))), dtype=np.float32)
+
+
 def spread_of(statistics: BandStatistics) -> FloatArray:
     """Standard deviations of the components before the axes made them white: (k,)."""
     assert statistics.axes is not None
@@ -175,6 +187,21 @@ def fit_ratio(
     taken, or positives as an (H, W) mask or (n, 2) row/column pairs. coverage: whether labels come
     from all over the scene ("all"), from a part of it, or from a patch or two; by where they lie
     unless told. The same seed gives the same bits on the same machine.
+    """
+    return crossfit_ratio(scene, labels, seed=seed, coverage=coverage)[0]
+
+
+def crossfit_ratio(
+    scene: Source | NDArray[Any],
+    labels: Labels | ArrayLike,
+    *,
+    seed: int = 0,
+    coverage: Coverage | None = None,
+    folds: int = 0,
+) -> tuple[RatioModel, Crossfit]:
+    """The model of all labels as `fit_ratio` gives it, and labels scored without those near them.
+
+    folds: of places; they take no time worth a word, as a fold changes one vector alone.
     """
     if coverage is not None and coverage not in RULES:
         raise ConfigError(f"'coverage' must be all, part or patch. Got {coverage!r} instead")
@@ -203,7 +230,12 @@ def fit_ratio(
     found = coverage or coverage_of(pool.pixels, source.shape)
     rule = RULES[found]
     of_p, of_u = sample(pool, PIXELS, rng)
-    fitted = fit(of_p, of_u, spread_of(pool.statistics), rule, rng)
+    count = max(1, folds)
+    fold, apart = judging_folds(
+        pool.pixels, source.shape, count, found, np.random.default_rng(seed)
+    )
+    spread = spread_of(pool.statistics)
+    fitted = fit(of_p, of_u, spread, rule, rng, places=fold, apart=apart)
     cut = rule.cut
     if rule.fair and len(fitted.held_out) >= FEWEST_FAIR:
         share = min(1.0, bbe(fitted.held_out, fitted.unlabeled))
@@ -230,7 +262,8 @@ def fit_ratio(
         "python": platform.python_version(),
         "seed": seed,
     }
-    return RatioModel(fitted.machines, pool.statistics, cut, training)
+    model = RatioModel(fitted.machines, pool.statistics, cut, training)
+    return model, Crossfit(pool.pixels, fold, as_probability(fitted.by_place, cut))
 
 
 def sample(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy
@@ -27,6 +27,8 @@ EACH_HALF = 0.1  # of the labels lies in every half of a scene that is labelled 
 SPANNED = 0.45  # of the rows, and of the columns, lies between the first and the last label there
 AROUND = 2  # pixels about a label that are its neighbours
 CROWDED = 0.25  # of the pixels around labels that are labelled: more is a patch
+APART = 8  # pixels between labels of a fold of places and those that its model learns from
+LLOYD = 20  # rounds of k-means
 Coverage = Literal["all", "part", "patch"]
 
 
@@ -161,6 +163,72 @@ def fold_labels(
         fold_of[block] = sizes.argmin()
         sizes[fold_of[block]] += counts[block]
     return np.asarray(fold_of[block_of])
+
+
+class Folds(NamedTuple):
+    """Labels in folds, each to be scored by a model that has not seen it.
+
+    fold: (n,) of each label, from 0; apart: (folds, n), which labels a model may learn from that is
+    to score a fold.
+    """
+
+    fold: IntArray
+    apart: BoolArray
+
+
+def judging_folds(
+    pixels: IntArray,
+    shape: tuple[int, int],
+    folds: int,
+    coverage: Coverage,
+    rng: np.random.Generator,
+) -> Folds:
+    """Folds whose labels lie as far from those learnt from as the class does that is to be found.
+
+    Labels all over a scene are a sample of it: any other pixel of the class lies as near to a label
+    as they do to each other, so they are dealt out at random, in blocks where they touch. Else
+    nobody labelled where the map is to be right, and whole places are left out.
+    """
+    if coverage != "all":
+        return place_folds(pixels, shape, folds)
+    fold = fold_labels(pixels, shape, min(folds, pixels.size), rng)
+    return Folds(fold, np.stack([fold != k for k in range(int(fold.max()) + 1)]))
+
+
+def place_folds(pixels: IntArray, shape: tuple[int, int], folds: int) -> Folds:
+    """Labels, by flat index, in so many folds or fewer, each of neighbouring places.
+
+    Labels within a block of `BLOCK` pixels stay together, so labels of one place are one fold. A
+    model for a fold learns from no label within `APART` pixels of it.
+
+    >>> place_folds(np.array([0, 1, 50, 51, 9950, 9951]), (100, 100), 3).fold.tolist()
+    [0, 0, 1, 1, 2, 2]
+    """
+    at = np.stack(np.divmod(pixels, shape[1]), axis=1).astype(np.float64)
+    blocks, block_of = np.unique(blocks_of(pixels, shape), return_inverse=True)
+    count = np.bincount(block_of)
+    middles = np.stack([np.bincount(block_of, at[:, i]) / count for i in (0, 1)], axis=1)
+    folds = min(folds, len(blocks))
+    # Begin with middles that lie as far apart as they can, the first as far as can be from all.
+    seeds = [int(np.linalg.norm(middles - middles.mean(axis=0), axis=1).argmax())]
+    while len(seeds) < folds:
+        distance = np.linalg.norm(middles[:, None] - middles[seeds], axis=2).min(axis=1)
+        seeds.append(int(distance.argmax()))
+    centres = middles[seeds]
+    for _ in range(LLOYD):  # k-means, each block with the weight of its labels
+        nearest = np.linalg.norm(middles[:, None] - centres, axis=2).argmin(axis=1)
+        for k in range(folds):
+            own = nearest == k
+            if own.any():
+                centres[k] = np.average(middles[own], axis=0, weights=count[own])
+    # Numbered by their first label, and without empty ones.
+    _, first, fold = np.unique(nearest[block_of], return_index=True, return_inverse=True)
+    fold = np.argsort(np.argsort(first))[fold]
+    apart = np.zeros((len(first), len(pixels)), dtype=bool)
+    for k in range(len(first)):
+        away, _ = scipy.spatial.cKDTree(at[fold == k]).query(at, p=np.inf)
+        apart[k] = (fold != k) & (away > APART)
+    return Folds(fold.astype(np.int64), apart)
 
 
 def coverage_of(positive: IntArray, shape: tuple[int, int]) -> Coverage:

@@ -63,7 +63,7 @@ def fit(
 
     scene: a scene, a source, or a (C, H, W) array; labels: `Labels`, or positives as an (H, W)
     mask or (n, 2) row/column pairs. Every step sees a collage of the scene's blocks, or, where
-    `config.block` is 0, the whole scene. With `config.folds` so many networks are trained, each
+    `config.block` is 0, the whole scene. With `config.members` so many networks are trained, each
     without a part of the labels, and the model is all of them. The same generator state gives the
     same bits on the same machine. `on_epoch` and `on_step` report progress; when `on_step` returns
     True, training ends there with a usable model. With a `checkpoint` path the state is kept there
@@ -97,13 +97,13 @@ def fit_on(
     train: Callable[..., Model] = partial(
         run, config=config, checkpoint_every=checkpoint_every, resume=resume
     )
-    if not config.folds or len(ground.positives) < 2 * config.folds:
+    if not config.members or len(ground.positives) < 2 * config.members:
         return train(
             ground, generator=generator, on_epoch=on_epoch, on_step=on_step, checkpoint=checkpoint
         )
     rng = np.random.default_rng(int(torch.randint(2**62, (), generator=generator)))
-    fold = fold_labels(ground.positives, ground.shape, config.folds, rng)
-    seeds = torch.randint(2**62, (config.folds,), generator=generator).tolist()
+    fold = fold_labels(ground.positives, ground.shape, config.members, rng)
+    seeds = torch.randint(2**62, (config.members,), generator=generator).tolist()
     models: list[Model] = []
     for number, seed in enumerate(seeds):
         kept, held = (
@@ -144,7 +144,7 @@ def _later(
         replace(
             progress,
             epoch=number * config.epochs + progress.epoch,
-            epochs=config.folds * config.epochs,
+            epochs=config.members * config.epochs,
         )
     )
 

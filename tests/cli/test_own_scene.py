@@ -301,7 +301,7 @@ def test_maps_lie_where_the_scene_lies_to_the_last_digit(
 def test_a_threshold_by_labels_left_out_is_in_the_model_and_every_map_uses_it(
     example: Example, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["train", example.scene, example.labels, *WHERE, *QUICK, "--folds", "2"]
+    command = ["train", example.scene, example.labels, *WHERE, *QUICK, "--members", "2"]
     assert run(*command, "--out", tmp_path / "run", "--json") == 0
     summary = said(capsys)
     assert "labels left out of training say the class covers" in summary["threshold_reason"]

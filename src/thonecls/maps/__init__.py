@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from thonecls.maps.cogs import MISSING, disk_errors
 from thonecls.maps.layers import LayerWriter
+from thonecls.maps.measure import Measure
 from thonecls.maps.polygons import write_polygons
 from thonecls.maps.quicklook import rgb_bands, write_quicklook
 from thonecls.maps.styles import Kind, write_qml
@@ -16,6 +17,7 @@ __all__ = [
     "Kind",
     "LayerWriter",
     "MapWriter",
+    "Measure",
     "disk_errors",
     "rgb_bands",
     "write_polygons",

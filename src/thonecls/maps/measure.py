@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyproj
+import rasterio.crs
 
 from thonecls.scene import Grid
 
@@ -25,6 +26,11 @@ class Measure:
         if crs and crs.is_geographic:
             return Measure(ellipsoid=pyproj.CRS.from_wkt(crs.to_wkt()).get_geod())
         return Measure()
+
+    @staticmethod
+    def of_grid(grid: Grid) -> Measure:
+        """Of the CRS of a scene, if it has one."""
+        return Measure.of(None if grid.crs is None else rasterio.crs.CRS.from_wkt(grid.crs))
 
     def area(self, polygon: Any) -> float | None:
         """Square metres; None where the CRS does not tell."""

@@ -9,7 +9,7 @@ from thonecls.config import TrainConfig
 from thonecls.errors import ConfigError
 
 # The baselines share the paper's schedule; they are single networks, without clipping.
-ALONE: dict[str, Any] = {"beta": 0.0, "ema": False, "clip": 1e9, "folds": 0, "patience": 0}
+ALONE: dict[str, Any] = {"beta": 0.0, "ema": False, "clip": 1e9, "members": 0, "patience": 0}
 SETTINGS: dict[str, dict[str, Any]] = {
     "t-honecls": {},
     "taylor": {"beta": 0.0, "ema": False},

@@ -5,16 +5,22 @@ from __future__ import annotations
 from thonecls.vector.burning import UNKNOWN, Burnt, burn_positives, burn_truth
 from thonecls.vector.label_rasters import LabelRaster, read_label_raster, read_labelled
 from thonecls.vector.layers import ENDINGS, is_vector, read_layer
+from thonecls.vector.points import PRESENT, Points, points_path, read_points, write_points
 
 __all__ = [
     "ENDINGS",
+    "PRESENT",
     "UNKNOWN",
     "Burnt",
     "LabelRaster",
+    "Points",
     "burn_positives",
     "burn_truth",
     "is_vector",
+    "points_path",
     "read_label_raster",
     "read_labelled",
     "read_layer",
+    "read_points",
+    "write_points",
 ]

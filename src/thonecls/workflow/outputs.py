@@ -13,7 +13,7 @@ from rasterio.windows import Window
 
 from thonecls.arrays import read_array
 from thonecls.errors import FileError
-from thonecls.maps import MAP, MISSING, PROBABILITY
+from thonecls.maps import MAP, MISSING
 from thonecls.raster import open_gdal
 from thonecls.scene import FloatArray, Grid
 
@@ -35,13 +35,28 @@ def read_map_strips(out: Path) -> Iterator[NDArray[np.uint8]]:
 
 def read_probability(out: Path) -> tuple[Grid, FloatArray]:
     """Where the map of a folder lies, and its probabilities, NaN on nodata."""
-    if (out / "probability.npy").exists():
-        array = read_array(out / "probability.npy", axes=2)
-        return Grid(array.shape), array
-    if not (out / PROBABILITY).exists():
+    found = _read_layer(out, "probability")
+    if found is None:
         raise FileError(f"{out} holds no map: name the folder of a training")
-    with open_gdal(str(out / PROBABILITY), out / PROBABILITY) as file:
-        raw, scale = _read_whole(file, out / PROBABILITY), np.float32(file.scales[0])
+    return found
+
+
+def read_novelty(out: Path) -> FloatArray | None:
+    """How unlike the training scene pixels are, NaN on nodata, where a folder tells it."""
+    found = _read_layer(out, "novelty")
+    return None if found is None else found[1]
+
+
+def _read_layer(out: Path, name: str) -> tuple[Grid, FloatArray] | None:
+    """A layer of a map, NaN on nodata, and where it lies; None where there is no such layer."""
+    if (out / f"{name}.npy").exists():
+        array = read_array(out / f"{name}.npy", axes=2)
+        return Grid(array.shape), array
+    path = out / f"{name}.tif"
+    if not path.exists():
+        return None
+    with open_gdal(str(path), path) as file:
+        raw, scale = _read_whole(file, path), np.float32(file.scales[0])
         crs = file.crs.to_wkt() if file.crs else None
         grid = Grid((file.height, file.width), tuple(file.transform)[:6], crs)
     missing = raw == MISSING if raw.dtype == np.uint8 else ~np.isfinite(raw)

@@ -1,0 +1,84 @@
+"""Points that a person looks at: to learn how right a map is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from thonecls.errors import FileError, LabelError
+from thonecls.maps import Measure
+from thonecls.scene import BoolArray, FloatArray, Grid
+from thonecls.trust.verification import STRATA, Verification, draw_points, stratify, verify
+from thonecls.vector import PRESENT, points_path, read_points, write_points
+from thonecls.workflow.outputs import read_map_strips, read_novelty, read_probability
+from thonecls.workflow.runs import RUN, read_run
+
+SIZE = 60  # points
+
+
+def draw_sample(run: Path, out: Path | None = None, *, size: int = SIZE, seed: int = 0) -> Path:
+    """Write random points of a run's map, to be looked at; the path of the file.
+
+    What is mapped, what is not, what lies near the cut, and what is unlike the training scene are
+    sampled apart. In the file's column `present` belongs 1 where the class is, 0 where it is not,
+    and nothing where nobody could tell.
+    """
+    grid, probability, mapped = read_whole(run)
+    threshold = float(_told(run)["threshold"])
+    strata = stratify(probability, mapped, threshold, read_novelty(run)).ravel()
+    drawn, pixels = draw_points(strata, size, np.random.default_rng(seed))
+    path = points_path(run / "sample" if out is None else out, grid)
+    if path.exists():
+        raise FileError(f"{path} is there already, perhaps with answers: choose another --out")
+    kinds = strata[drawn].tolist()
+    columns = {"stratum": [kind + 1 for kind in kinds], "pixels": pixels[kinds].tolist()}
+    write_points(path, grid, drawn, columns)
+    return path
+
+
+def verify_run(run: Path, points: Path) -> tuple[Verification, float | None]:
+    """What the answers in a file of points tell of a run's map; hectares of a pixel, if known.
+
+    points: written by `draw_sample` of this run, its column `present` filled in as far as known.
+    """
+    grid, _, mapped = read_whole(run)
+    found = read_points(points, grid)
+    try:
+        strata = np.array([int(float(cell)) - 1 for cell in found.columns["stratum"]])
+        pixels = np.zeros(len(STRATA), dtype=np.int64)
+        pixels[strata] = [int(float(cell)) for cell in found.columns["pixels"]]
+    except (KeyError, ValueError, IndexError) as error:
+        raise LabelError(
+            f"{points.name} does not tell the stratum of its points ({error}): give the file that "
+            "`sample` wrote, with its columns stratum and pixels as they were"
+        ) from error
+    drawn_as = np.array([stratum.mapped for stratum in STRATA])[strata]
+    if (drawn_as != mapped.flat[found.pixels]).any():
+        raise LabelError(
+            f"{points.name} was drawn from another map than that of {run}: draw points anew"
+        )
+    if not np.isfinite(found.present).any():
+        raise LabelError(f"no point of {points.name} has an answer: fill in its column '{PRESENT}'")
+    verified = verify(strata, found.present, pixels, rng=np.random.default_rng(0))
+    return verified, hectares_of_pixel(grid)
+
+
+def read_whole(run: Path) -> tuple[Grid, FloatArray, BoolArray]:
+    """Where a run's map lies, its probabilities, NaN on nodata, and what is mapped."""
+    grid, probability = read_probability(run)
+    return grid, probability, np.concatenate(list(read_map_strips(run))) == 1
+
+
+def hectares_of_pixel(grid: Grid) -> float | None:
+    """Of a pixel in the middle of the scene, where the CRS tells it."""
+    size = Measure.of_grid(grid).pixel(grid)
+    return None if size is None else size[0] * size[1] / 1e4
+
+
+def _told(run: Path) -> dict[str, Any]:
+    told = read_run(run, {})
+    if "threshold" not in told:
+        raise FileError(f"{run} holds no {RUN} of a training: name the folder of a training")
+    return told
