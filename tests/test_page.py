@@ -8,6 +8,7 @@ import subprocess
 from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,8 +23,12 @@ from thonecls.page import (
     Picture,
     Report,
     Verdict,
+    Verified,
     as_json,
     confusion,
+    draw_disagreement,
+    draw_distance,
+    draw_probability,
     draw_scores,
     draw_spectra,
     draw_thresholds,
@@ -33,11 +38,21 @@ from thonecls.page import (
 from thonecls.priors import Prior
 from thonecls.report import draw_overview
 from thonecls.scene import Scene
-from thonecls.trust import TrustReport, assess, count_votes, summarise
+from thonecls.trust import (
+    Opinion,
+    TrustReport,
+    assess,
+    count_votes,
+    distances,
+    find_places,
+    lattice,
+    summarise,
+    verify,
+)
 
 PNG = b"\x89PNG\r\n\x1a\n"
 SECTIONS = (
-    *("summary", "warnings", "map", "trust", "truth"),
+    *("summary", "verified", "warnings", "map", "trust", "truth"),
     *("spectra", "curves", "facts", "settings", "command"),
 )
 # Without a sandbox, which root may not have; nothing is fetched.
@@ -96,8 +111,21 @@ def make_pictures(world: World, trust: TrustReport, folder: Path) -> dict[str, t
     thresholds = draw_thresholds(
         held_out.curve, threshold=0.5, suggested=held_out.suggested.threshold
     )
+    small = world.probability[::2, ::2]
+    at = np.argwhere(world.positives) / 2
+    found = np.where(np.arange(len(at)) % 3, 1.0, 0.0)
+    found[:5] = np.nan
+    away = distances(world.labels, world.probability.shape, *lattice(world.probability.shape))
+    mapped = (small > 0.5).astype(float)
+    mapped[0, :5] = np.nan
+    panels = (
+        Picture("Probability of the class", draw_probability(small)),
+        Picture("Where labels lie", draw_distance(away[::2, ::2], at, found)),
+        Picture("Where a second method differs", draw_disagreement(mapped, mapped[::-1], "sam")),
+    )
     return {
         "maps": (Picture("Scene with labels, probability, map", overview.read_bytes()),),
+        "panels": panels,
         "spectra": (Picture("Labels unlike the others may be mistakes", spectra),),
         "curves": (
             Picture("Probability of held-out labels and unlabeled pixels", scores),
@@ -114,28 +142,40 @@ def make_report(folder: Path, *, height: int = 60, width: int = 80) -> Report:
         flat[world.labels[60:]],
         flat,
         rng=rng,
-        trained=flat[world.labels[:60]],
+        places=find_places(world.labels, (height, width), unlike=0.02),
+        opinions=[Opinion("matched-filter", 0.4, 0.3)],
         priors=[Prior("km2", 0.31, 0.24, 0.38)],
         votes=count_votes(np.clip(flat + rng.normal(0, 0.08, (3, flat.size)), 0, 1)),
     )
+    pictures: dict[str, Any] = {**make_pictures(world, trust, folder)}
     return Report(
         title="Class 2 in valley-2024.tif",
         summary=summarise(trust),
         verdict=judge(trust),
         facts={
             "Scene": f"/data/scenes/2024/valley-2024.tif, {height} × {width} pixels, 48 bands",
-            "Labels": "positives.gpkg, 100 labels, of which 40 held out",
+            "Labels": "positives.gpkg, 100 labels, 40 of them left out in turn",
             "Threshold": 0.5,
             "Date": "2026-08-01 12:00",
             "Versions": "thonecls 0.1.0, torch 2.13.0, numpy 2.4.6, Python 3.11.9",
         },
         command="thonecls train /data/scenes/2024/valley-2024.tif positives.gpkg "
-        "--out runs/valley-2024 --holdout 0.4 --label 'class 2'",
+        "--out runs/valley-2024 --folds 4 --label 'class 2'",
         trust=trust,
         scores=evaluate(world.probability, world.data.truth == 2, ~world.positives),
         settings={"loss": "taylor", "order": 2, "rate": 1e-4, "settle": None, "augment": True},
         warnings=("3 labels lie on one pixel and count once.",),
-        **make_pictures(world, trust, folder),
+        area="4.3 ha",
+        verified=Verified(
+            verify(
+                np.array([0, 0, 1, 2, 3, 3]),
+                np.array([1.0, 1.0, 0.0, 0.0, 0.0, np.nan]),
+                np.array([900, 100, 200, 3600, 0]),
+                rng=rng,
+            ),
+            48.0,
+        ),
+        **pictures,
     )
 
 
@@ -239,14 +279,18 @@ def test_the_numbers_stand_beside_their_meaning(full: Report) -> None:
     assert full.trust.held_out is not None
     for name in ("Recall", "Precision", "F1", "False alarms", "AUC", "puF", "Mapped", "Prevalence"):
         assert f"<dt>{name}</dt>" in html
-    assert "of 40 held-out labels are mapped" in html
+    assert "of 40 labels are found by models that did not learn from them" in html
+    assert "matched-filter maps 40" in html
+    assert "has a spectrum unlike that of any label" in html
+    assert "<dt>Area</dt>" in html
     assert "Mapped share ÷ recall" in html
     assert full.trust.held_out.suggested.reason in html.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_without_held_out_labels_only_what_is_known_is_shown(full: Report) -> None:
     trust = assess(None, np.linspace(0, 1, 500), rng=np.random.default_rng(0), bootstraps=20)
-    html = render(replace(full, trust=trust, summary=summarise(trust), verdict=judge(trust)))
+    bare = replace(full, trust=trust, summary=summarise(trust), verdict=judge(trust), verified=None)
+    html = render(bare)
     assert "<dt>Mapped</dt>" in html
     assert "<dt>Recall</dt>" not in html
     assert "not known" in html
@@ -257,7 +301,7 @@ def test_a_quiet_report_says_so(full: Report) -> None:
     assert full.trust is not None
     verdict = judge(replace(full.trust, cautions=()))
     assert verdict.level == "good"
-    assert "nothing unusual" in verdict.reasons[0]
+    assert "another method makes about the same map" in verdict.reasons[0]
 
 
 def test_confusion_is_recovered_from_the_scores() -> None:

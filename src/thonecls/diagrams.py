@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from thonecls.novelty import find_odd
-from thonecls.report import CLASS, FALSE, HIT
+from thonecls.report import CLASS, FALSE, HIT, NODATA, QUIET
 from thonecls.trust import Curve
 
 REST = "#7f7f7f"  # of the unlabeled and the scene
@@ -33,7 +35,7 @@ def draw_scores(
     edges = np.linspace(0, 1, BINS + 1).tolist()
     groups = [(unlabeled, REST, "unlabeled pixels")]
     if held_out is not None:
-        groups.append((held_out, CLASS, "held-out labels"))
+        groups.append((held_out, CLASS, "labels left out"))
     for scores, colour, name in groups:
         weights = np.full(scores.size, 100 / scores.size)
         axis.hist(scores, edges, weights=weights, color=colour, alpha=0.35)
@@ -50,7 +52,7 @@ def draw_thresholds(curve: Curve, *, threshold: float, suggested: float | None =
     figure, axis = _figure("Threshold", "%")
     puf = 100 * np.array(curve.puf) / max(*curve.puf, 1e-12)
     for values, colour, style, name in (
-        (100 * np.array(curve.tpr), CLASS, "-", "held-out labels found (TPR)"),
+        (100 * np.array(curve.tpr), CLASS, "-", "labels left out that are found (TPR)"),
         (100 * np.array(curve.ppp), REST, "-", "pixels mapped (PPP)"),
         (puf, HIT, "--", "TPR² / PPP, of its largest (puF)"),
     ):
@@ -122,6 +124,99 @@ def _finish(figure: Figure, axis: Axes) -> bytes:
     """The figure as PNG, its legend above the axes, where it hides nothing."""
     handles, _ = axis.get_legend_handles_labels()
     figure.legend(handles=handles, loc="outside upper left", ncols=2, fontsize=9, frameon=False)
+    return _png(figure)
+
+
+def _png(figure: Figure) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=160)
     return buffer.getvalue()
+
+
+def draw_probability(probability: NDArray[Any], *, aspect: float = 1.0) -> bytes:
+    """Probabilities (h, w) of a thinned scene, NaN on nodata."""
+    figure, axis = _panel(probability.shape, aspect)
+    image = axis.imshow(
+        probability, vmin=0, vmax=1, cmap="viridis", aspect=aspect, interpolation="nearest"
+    )
+    _bar(figure, axis, image, "probability")
+    return _png(figure)
+
+
+def draw_distance(
+    distance: NDArray[Any],
+    at: NDArray[Any],
+    found: NDArray[Any],
+    *,
+    unit: str = "pixels",
+    aspect: float = 1.0,
+) -> bytes:
+    """How far a thinned scene (h, w) lies from any label, and the labels on it.
+
+    at: (n, 2) row and column of each label in the picture; found: (n,) 1 where a model found the
+    label that did not learn from it, 0 where not, NaN where none was asked.
+    """
+    figure, axis = _panel(distance.shape, aspect)
+    image = axis.imshow(distance, cmap="Greys", aspect=aspect, interpolation="nearest", vmin=0)
+    kinds = (
+        (found == 1, CLASS, "label, found when left out"),
+        (found == 0, FALSE, "label, missed when left out"),
+        (~np.isfinite(found), REST, "label"),
+    )
+    for chosen, colour, name in kinds:
+        if chosen.any():
+            rows, columns = at[chosen].T
+            axis.scatter(
+                columns, rows, s=16, c=colour, edgecolors="white", linewidths=0.5, label=name
+            )
+    axis.set(xlim=(-0.5, distance.shape[1] - 0.5), ylim=(distance.shape[0] - 0.5, -0.5))
+    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=2, fontsize=8, frameon=False)
+    _bar(figure, axis, image, f"{unit} to the nearest label")
+    return _png(figure)
+
+
+def draw_disagreement(
+    mapped: NDArray[Any], other: NDArray[Any], name: str, *, aspect: float = 1.0
+) -> bytes:
+    """Where two maps (h, w) of one scene differ; mapped, other: 1, 0, and NaN on nodata."""
+    figure, axis = _panel(mapped.shape, aspect)
+    kinds = np.select([(mapped == 1) & (other == 1), mapped == 1, other == 1], [1, 2, 3], 0)
+    kinds = np.where(np.isfinite(mapped) & np.isfinite(other), kinds, 4)
+    legend = (
+        (QUIET, "neither"),
+        (HIT, "both"),
+        (CLASS, "this map only"),
+        (FALSE, f"{name} only"),
+        (NODATA, "no data"),
+    )
+    palette = np.array([to_rgb(colour) for colour, _ in legend])
+    axis.imshow(palette[kinds], aspect=aspect, interpolation="nearest")
+    present = set(np.unique(kinds).tolist())
+    axis.legend(
+        handles=[
+            Patch(facecolor=colour, edgecolor="#888888", label=text)
+            for number, (colour, text) in enumerate(legend)
+            if number in present
+        ],
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.01),
+        ncols=3,
+        fontsize=8,
+        frameon=False,
+    )
+    return _png(figure)
+
+
+def _panel(shape: tuple[int, ...], aspect: float) -> tuple[Figure, Axes]:
+    """A picture of a scene; aspect: the height of a pixel over its width."""
+    tall = float(np.clip(SIZE[0] * shape[0] * aspect / shape[1], 1.6, 8.0))
+    figure = Figure(figsize=(SIZE[0], tall + 0.6), layout="constrained")
+    axis = figure.subplots()
+    axis.set(xticks=[], yticks=[])
+    return figure, axis
+
+
+def _bar(figure: Figure, axis: Axes, image: Any, text: str) -> None:
+    bar = figure.colorbar(image, ax=axis, fraction=0.04, pad=0.02)
+    bar.ax.tick_params(labelsize=8)
+    bar.set_label(text, fontsize=9)

@@ -11,10 +11,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup, escape
 
-from thonecls.diagrams import draw_scores, draw_spectra, draw_thresholds
+from thonecls.diagrams import (
+    draw_disagreement,
+    draw_distance,
+    draw_probability,
+    draw_scores,
+    draw_spectra,
+    draw_thresholds,
+)
 from thonecls.metrics import Scores
-from thonecls.trust import BOUND, Estimate, HeldOut, Level, Stability, TrustReport, percent, span
+from thonecls.trust import (
+    BOUND,
+    Estimate,
+    HeldOut,
+    Level,
+    Stability,
+    TrustReport,
+    Verification,
+    percent,
+    span,
+)
 
 __all__ = [
     "Confusion",
@@ -23,6 +41,9 @@ __all__ = [
     "Verdict",
     "as_json",
     "confusion",
+    "draw_disagreement",
+    "draw_distance",
+    "draw_probability",
     "draw_scores",
     "draw_spectra",
     "draw_thresholds",
@@ -35,10 +56,12 @@ WORDS: dict[Level, tuple[str, str]] = {
     "check": ("!", "Check before use"),
     "poor": ("✕", "Do not rely on it"),
 }
-PICTURES = ("maps", "spectra", "curves")
+GOOD, POOR = 0.8, 0.5  # F1 by checked points
+SURE = 0.5  # the least that precision and recall may be, by their intervals, of a good map
+PICTURES = ("maps", "panels", "spectra", "curves")
 ESTIMATORS = {  # of prevalence: name and how it is found
     "mean-probability": ("Mean probability", "of the unlabeled pixels, taken at their word"),
-    "best-bin": ("Best bin (BBE)", "the purest scores, held-out against unlabeled"),
+    "best-bin": ("Best bin (BBE)", "the purest scores, of labels left out against unlabeled"),
     BOUND: ("Mapped share ÷ recall", "at most so much, as if nothing were mapped wrongly"),
     "km1-of-spectra": ("KM1 on spectra", "kernel means; leans high"),
     "km2-of-spectra": ("KM2 on spectra", "kernel means; leans high"),
@@ -48,10 +71,12 @@ ESTIMATORS = {  # of prevalence: name and how it is found
 
 @dataclass(frozen=True)
 class Verdict:
-    """How far to trust a map, and why."""
+    """How far to trust a map, in a sentence, why, and the one thing to do next."""
 
     level: Level
     reasons: tuple[str, ...] = ()
+    words: str = ""
+    step: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,7 +91,8 @@ class Picture:
 class Report:
     """All that a page tells; what is empty or None is left out of it.
 
-    maps, spectra, curves: pictures, the latter two by the `draw_` functions; facts: scene, labels,
+    maps, panels, spectra, curves: pictures, all but the first by the `draw_` functions; area: of
+    what is mapped, in words; verified: what checked points tell; facts: scene, labels,
     model, threshold, versions, date by name; command: that makes the map again; scores: against
     the truth, where it was given; warnings: besides the verdict's reasons.
     """
@@ -83,6 +109,17 @@ class Report:
     curves: tuple[Picture, ...] = ()
     settings: Mapping[str, object] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    panels: tuple[Picture, ...] = ()
+    area: str = ""
+    verified: Verified | None = None
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What checked points tell, and the hectares of the scene, where they are known."""
+
+    found: Verification
+    hectares: float | None = None
 
 
 @dataclass(frozen=True)
@@ -95,10 +132,44 @@ class Confusion:
     rejections: int
 
 
-def judge(trust: TrustReport) -> Verdict:
-    """The verdict that a trust report leads to."""
-    calm = "Held-out labels and unlabeled pixels show nothing unusual."
-    return Verdict(trust.level, tuple(c.text for c in trust.cautions) or (calm,))
+def judge(trust: TrustReport, verified: Verified | None = None) -> Verdict:
+    """The verdict that a trust report leads to, or, better, points that somebody checked."""
+    if verified is not None:
+        return _by_points(verified.found)
+    calm = "Labels left out of training are found, and another method makes about the same map."
+    words = {
+        "good": "The map looks right.",
+        "check": "The map may be right; check it before use.",
+        "poor": "The map is not right: do not rely on it.",
+    }
+    if trust.elsewhere and trust.level == "check":
+        words["check"] = "Nobody can tell from these labels how right the map is."
+    step = trust.step or "Check points, if much hangs on the map: `thonecls sample` draws them."
+    reasons = tuple(c.text for c in trust.cautions) or (calm,)
+    return Verdict(trust.level, reasons, words[trust.level], step)
+
+
+def _by_points(found: Verification) -> Verdict:
+    """What checked points say of a map outweighs all else."""
+    precision, recall = found.precision.value, found.recall.value
+    f1 = 2 * precision * recall / max(precision + recall, 1e-12)
+    low = min(found.precision.low or 0.0, found.recall.low or 0.0)
+    level: Level = "poor" if f1 < POOR else "good" if f1 >= GOOD and low >= SURE else "check"
+    words = {
+        "good": "The map is right, by points that were checked.",
+        "check": "The map is right in part, by points that were checked.",
+        "poor": "The map is mostly wrong, by points that were checked.",
+    }
+    steps = {
+        "good": "Use the map, and give the area with its interval.",
+        "check": "Draw and check more points, or label what is missed and train again.",
+        "poor": "Add the checked points to the labels (--answers) and train again.",
+    }
+    reason = (
+        f"{found.answered} of {found.asked} points have an answer, {found.present} of them are the "
+        "class."
+    )
+    return Verdict(level, (reason,), words[level], steps[level])
 
 
 def confusion(scores: Scores) -> Confusion:
@@ -119,7 +190,7 @@ def render(report: Report) -> str:
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
     environment.filters.update(
-        data_uri=_data_uri, percent=percent, shown=_shown, unbroken=_unbroken
+        data_uri=_data_uri, percent=percent, shown=_shown, unbroken=_unbroken, coded=_coded
     )
     template = (files("thonecls") / "report.html").read_text(encoding="utf-8")
     trust = report.trust
@@ -130,6 +201,7 @@ def render(report: Report) -> str:
         numbers=[] if trust is None else list_numbers(trust),
         estimates=[] if trust is None else [_estimate(e) for e in trust.prevalence.estimates],
         confusion=None if report.scores is None else confusion(report.scores),
+        checked=[] if report.verified is None else _of_points(report.verified),
     )
 
 
@@ -162,8 +234,9 @@ def list_numbers(trust: TrustReport) -> list[Number]:
     whole = Estimate("prevalence", prevalence.value, prevalence.low, prevalence.high)
     count = len(prevalence.estimates)
     several = f"; lowest to highest of {count} estimates" if count > 1 else ""
+    known = trust.held_out is not None and not trust.elsewhere
     return [
-        *([] if trust.held_out is None else _of_labels(trust.held_out, rough=trust.rough)),
+        *(_of_labels(trust.held_out, rough=trust.rough) if known and trust.held_out else []),
         Number("Mapped", percent(trust.covered), "of the scene is marked as the class"),
         _ranged("Prevalence", whole, f"of the scene is estimated to be the class{several}"),
         *([] if trust.stability is None else _of_seeds(trust.stability)),
@@ -173,7 +246,11 @@ def list_numbers(trust: TrustReport) -> list[Number]:
 def _of_labels(held_out: HeldOut, *, rough: bool) -> list[Number]:
     doubt = "a guess, as the prevalence is" if rough else "too high where other things look alike"
     return [
-        _ranged("Recall", held_out.recall, f"of {held_out.labels} held-out labels are mapped"),
+        _ranged(
+            "Recall",
+            held_out.recall,
+            f"of {held_out.labels} labels are found by models that did not learn from them",
+        ),
         _ranged(
             "Precision",
             held_out.precision,
@@ -188,6 +265,41 @@ def _of_labels(held_out: HeldOut, *, rough: bool) -> list[Number]:
         ),
         Number("puF", f"{held_out.puf:.3g}", "recall² ÷ mapped share, to compare maps of a scene"),
     ]
+
+
+def _of_points(verified: Verified) -> list[Number]:
+    """The figures that checked points give."""
+    found = verified.found
+    numbers = [
+        _ranged("Recall", found.recall, "of the class is mapped"),
+        _ranged("Precision", found.precision, "of what is mapped is the class"),
+        _ranged("Cover", found.area, "of the scene is the class"),
+    ]
+    if verified.hectares is not None:
+        value, low, high = (
+            (share or 0.0) * verified.hectares
+            for share in (found.area.value, found.area.low, found.area.high)
+        )
+        text = "is the area of the class, as estimated from the points"
+        numbers.append(Number("Area", hectares(value), text, f"{_ha(low)} to {hectares(high)}"))
+    return numbers
+
+
+def hectares(value: float) -> str:
+    """An area for people, to three digits.
+
+    >>> hectares(12345.6), hectares(3.14159), hectares(0.012)
+    ('12,300 ha', '3.14 ha', '0.012 ha')
+    """
+    return f"{_ha(value)} ha"
+
+
+def _ha(value: float) -> str:
+    if value <= 0:
+        return "0"
+    digits = 2 - math.floor(math.log10(value))
+    text = f"{round(value, digits):,.{max(0, digits)}f}"
+    return text.rstrip("0").rstrip(".") if digits > 0 else text
 
 
 def _of_seeds(agreement: Stability) -> list[Number]:
@@ -225,6 +337,15 @@ def _data_uri(png: bytes) -> str:
 def _unbroken(text: str) -> str:
     """A number and its percent sign stay on one line."""
     return text.replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+def _coded(text: str) -> Markup:
+    """Words with commands between backticks, as HTML."""
+    parts = [escape(part) for part in _unbroken(text).split("`")]
+    whole = Markup("")
+    for i, part in enumerate(parts):
+        whole += Markup("<code>{}</code>").format(part) if i % 2 else part
+    return whole
 
 
 def _shown(value: object) -> str:

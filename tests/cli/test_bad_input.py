@@ -187,7 +187,7 @@ OPTIONS = {  # a command on good files, and what its message says
     "check --wavelengths 0.45-0.9": "in nm | write 450-900, not 0.45-0.9",
     "check --wavelengths 3000-4000": "gives 0 (left out: | choose other bands or another file",
     "check --variable cube": "has no one cube 'cube': name one of these",
-    "train --holdout 1.5": "'holdout' must be from 0 to below 1. Got 1.5 instead",
+    "train --folds 1": "'folds' must be 0, or from 2 to 20. Got 1 instead",
     "train --threshold 1.5": "'threshold' must be from 0 to 1. Got 1.5 instead",
     "train --threshold auto": "--threshold | auto | float",
     "map --threshold 1.5": "'threshold' must be from 0 to 1",
@@ -244,7 +244,6 @@ OTHERS: dict[str, tuple[Build, str]] = {
         "--where has no meaning for labels in truth.tif: leave it out",
     ),
     "a class for pixels": (lambda w: w("train --target 1", labels=pixels(w)), "leave it out"),
-    "one label held out": (lambda w: w("train --holdout 0.5", labels=pixels(w)), "label more"),
     "other wavelengths": (lambda w: w("map", scene=hdf5(w / "s.h5")), "with these bands, or raise"),
     "fewer bands": (lambda w: w("map", scene=raster(w / "s.tif", CUBE[:4])), "give the same bands"),
     "an array of fewer bands": (
@@ -301,7 +300,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> tuple[Example, Path]:
     """An example and a training of it, which no case may change."""
     here = tmp_path_factory.mktemp("good")
     example = write_example(here / "example", height=ROWS, width=COLUMNS, bands=BANDS, labels=20)
-    assert run(*World(example, here, here)("train --holdout 0.2 --json")) == 0
+    assert run(*World(example, here, here)("train --json")) == 0
     return example, here / "out"
 
 

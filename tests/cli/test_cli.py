@@ -387,7 +387,7 @@ def test_another_method_writes_the_same_files(
     np.testing.assert_array_equal(model.score(np.load(files / "cube.npy")), found)
 
 
-def test_a_method_on_spectra_writes_a_map_without_a_model(
+def test_a_method_on_spectra_keeps_a_model_that_maps_other_scenes(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["train", files / "cube.npy", files / "truth.npy", "--target", "1"]
@@ -399,7 +399,9 @@ def test_a_method_on_spectra_writes_a_map_without_a_model(
     assert run(*command, "matched-filter", "--unlabeled", "250") == 0
     names = {p.name for p in (files / "run").iterdir()}
     assert names == {
+        "model.safetensors",
         "probability.npy",
+        "novelty.npy",
         "map.npy",
         "overview.png",
         "evidence.npz",
@@ -407,7 +409,13 @@ def test_a_method_on_spectra_writes_a_map_without_a_model(
         "report.json",
         "run.json",
     }
-    assert np.isfinite(np.load(files / "run/probability.npy")).all()
+    own = np.load(files / "run/probability.npy")
+    assert np.isfinite(own).all()
+    assert run("map", files / "run", files / "cube.npy", "--out", files / "again") == 0
+    np.testing.assert_array_equal(np.load(files / "again/probability.npy"), own)
+    capsys.readouterr()
+    assert run("info", files / "run", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["config"]["method"] == "matched-filter"
     assert run(*command, "sam") == 2
     assert "holds a model or a map already" in capsys.readouterr().err
 

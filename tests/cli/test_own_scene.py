@@ -44,7 +44,7 @@ def trained(example: Example, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with everything: labels held out, two seeds, truth for the report."""
     out = tmp_path_factory.mktemp("trained") / "run"
     command = ["train", example.scene, example.labels, *WHERE, "--out", out, *QUICK, "--json"]
-    more = ["--holdout", "0.2", "--seeds", "2", "--label", "lantana", "--minimum-area", "4000"]
+    more = ["--folds", "2", "--seeds", "2", "--label", "lantana", "--minimum-area", "4000"]
     truth = ["--truth", example.truth, "--truth-target", "1"]
     assert run(*command, *more, *truth) == 0
     return out
@@ -87,7 +87,7 @@ def test_without_settings_a_map_is_there_in_seconds_and_right(
 ) -> None:
     command = ["train", example.scene, example.labels, *WHERE, "--seed", seed, "--json"]
     truth = ["--truth", example.truth, "--truth-target", "1"]
-    assert run(*command, *truth, "--holdout", "0.2", "--out", tmp_path / "run") == 0
+    assert run(*command, *truth, "--folds", "2", "--out", tmp_path / "run") == 0
     summary = said(capsys)
     assert summary["method"] == "density-ratio"
     assert summary["scores"]["f1"] > 75
@@ -104,7 +104,7 @@ def test_without_settings_a_map_is_there_in_seconds_and_right(
     words = shlex.split(repeat_command(json.loads((tmp_path / "run/run.json").read_text("utf-8"))))
     assert "--method" not in words
     assert "--preset" not in words
-    assert run(*command, "--holdout", "0.2", "--resume", "--out", tmp_path / "run") == 0
+    assert run(*command, "--folds", "2", "--resume", "--out", tmp_path / "run") == 0
     assert said(capsys)["mapped_share"] == summary["mapped_share"]
     assert run("info", tmp_path / "run", "--json") == 0
     assert said(capsys)["weights"] > 0
@@ -135,7 +135,7 @@ def test_a_network_that_is_overwritten_leaves_nothing_behind(
 def test_the_command_of_a_report_repeats_what_was_given(trained: Path, example: Example) -> None:
     words = shlex.split(repeat_command(json.loads((trained / "run.json").read_text("utf-8"))))
     assert words[:4] == ["thonecls", "train", str(example.scene), str(example.labels)]
-    for given in (WHERE, QUICK, ["--holdout", "0.2"], ["--seeds", "2"], ["--label", "lantana"]):
+    for given in (WHERE, QUICK, ["--folds", "2"], ["--seeds", "2"], ["--label", "lantana"]):
         assert all(str(word) in words for word in given)
     assert words[words.index("--minimum-area") + 1] == "4000.0"
 
@@ -195,15 +195,17 @@ def test_the_map_is_right(
 
 def test_the_report_says_how_right_the_map_is(trained: Path) -> None:
     summary = json.loads((trained / "run.json").read_text("utf-8"))
-    assert summary["held_out"] == 12
+    assert summary["held_out"] == summary["positives"] == 60
     report = json.loads((trained / "report.json").read_text("utf-8"))
-    assert report["trust"]["held_out"]["labels"] == 12
+    assert report["trust"]["held_out"]["labels"] == 60
+    assert report["trust"]["opinions"][0]["method"] == "matched-filter"
+    assert report["area"].endswith(" ha")
     assert report["trust"]["stability"]["seeds"] == 2
     assert report["scores"]["f1"] == pytest.approx(summary["scores"]["f1"])
     page = " ".join(re.sub("<[^>]*>", " ", (trained / "report.html").read_text("utf-8")).split())
-    assert "of the class at held-out labels" in page
+    assert "of the class" in page
     assert "thonecls train" in page
-    assert "--holdout 0.2" in page
+    assert "--folds 2" in page
 
 
 def test_polygons_cover_what_is_mapped(trained: Path) -> None:
@@ -225,7 +227,7 @@ def test_report_can_be_made_again(
     assert said(capsys)["scores"]["f1"] == pytest.approx(known["scores"]["f1"])
     assert (trained / "report.json").read_bytes() == before
     assert run("report", trained) == 0
-    assert "page:" in capsys.readouterr().out
+    assert "report:" in capsys.readouterr().out
 
 
 def test_another_scene_is_mapped_by_its_wavelengths(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,19 @@ from simulated import Scores, world
 from thonecls.errors import LabelError
 from thonecls.metrics import find_degenerate
 from thonecls.priors import Prior
-from thonecls.trust import BOUND, TrustReport, assess, count_votes, percent, summarise
+from thonecls.trust import (
+    BOUND,
+    Opinion,
+    TrustReport,
+    assess,
+    count_votes,
+    find_places,
+    percent,
+    summarise,
+)
 
 fraction = st.floats(0, 1)
+ALL_OVER = find_places(np.arange(0, 100 * 100, 97), (100, 100))
 
 
 def report(held_out: Scores | None, unlabeled: Scores, **kwargs: Any) -> TrustReport:
@@ -131,7 +141,11 @@ def test_a_good_run_has_no_warning() -> None:
     rng = np.random.default_rng(6)
     maps = np.clip(rng.choice([0.02, 0.98], 500) + rng.normal(0, 0.01, (3, 500)), 0, 1)
     found = good_run(
-        trained=np.full(80, 0.99), history=HEALTHY, degenerate=None, votes=count_votes(maps)
+        places=ALL_OVER,
+        opinions=[Opinion("sam", 0.2, 0.4), Opinion("ace", 0.1, 0.7)],
+        history=HEALTHY,
+        degenerate=None,
+        votes=count_votes(maps),
     )
     assert found.cautions == ()
     assert found.level == "good"
@@ -163,15 +177,49 @@ def test_unlabeled_domination() -> None:
     }
     found = good_run(history=history)
     assert names(found) == {"domination"}
-    assert "fewer epochs" in found.cautions[0].text
+    assert "fewer epochs" in found.cautions[0].step
 
 
-def test_labels_learnt_by_heart() -> None:
-    held_out, unlabeled, _ = world(np.random.default_rng(8))
-    held_out[:40] = 0.1
-    assert "memorised" in names(report(held_out, unlabeled, trained=np.full(80, 0.99)))
-    assert "memorised" not in names(report(held_out, unlabeled, trained=held_out))
-    assert "memorised" not in names(report(held_out, unlabeled))
+def test_labels_from_a_part_of_the_scene_never_make_a_good_map() -> None:
+    part = find_places(np.arange(0, 50 * 100, 97), (100, 100), north_up=True)
+    assert (part.coverage, part.half) == ("part", "south half")
+    found = good_run(places=part)
+    assert names(found) == {"places"}
+    assert found.level == "check"
+    assert "the south half has none" in found.cautions[0].text
+    assert "93 % were found" in found.cautions[0].text
+    assert "suggest" in found.step
+    assert "is not known" in summarise(found)
+    patch = replace(part, coverage="patch", half=None, empty=("north-east",), blocks=1)
+    (caution,) = good_run(places=patch).cautions
+    assert "in a patch or two; the north-east has none" in caution.text
+    assert "were found" not in caution.text  # two places or one tell nothing of others
+
+
+def test_low_recall_in_places_left_out_is_told_but_not_taken_for_the_maps() -> None:
+    held_out, unlabeled, _ = world(np.random.default_rng(11))
+    held_out[:70] = 0.2
+    part = find_places(np.arange(0, 50 * 100, 97), (100, 100))
+    assert "low-recall" not in names(report(held_out, unlabeled, places=part))
+
+
+def test_another_method_that_makes_another_map() -> None:
+    opinions = [Opinion("sam", 0.33, 0.2), Opinion("ace", 0.3, 0.35)]
+    found = good_run(opinions=opinions)
+    assert names(found) == {"opinions"}
+    assert "(ace) finds 30 % of the scene" in found.cautions[0].text
+    assert "share only 35 %" in found.cautions[0].text
+    assert found.level == "check"
+
+
+def test_a_map_of_what_no_label_looks_like() -> None:
+    assert names(good_run(places=replace(ALL_OVER, unlike=0.7))) == {"unlike"}
+
+
+def test_the_gravest_caution_tells_what_to_do() -> None:
+    found = good_run(places=replace(ALL_OVER, unlike=0.7), degenerate="It says nothing.")
+    assert found.level == "poor"
+    assert "thonecls check" in found.step
 
 
 def test_few_labels_and_a_wide_interval() -> None:
@@ -206,7 +254,7 @@ def test_a_map_that_is_mostly_wrong() -> None:
     assert found.held_out is not None
     assert "low-precision" in names(found)
     assert found.held_out.suggested.threshold > 0.59  # though the mean probability is too high
-    text = next(c.text for c in found.cautions if c.name == "low-precision")
+    text = next(c.step for c in found.cautions if c.name == "low-precision")
     assert f"to {found.held_out.suggested.threshold:.4g} say" in text
 
 
@@ -240,8 +288,8 @@ def test_without_held_out_labels_recall_is_not_known(held_out: Scores | None) ->
 def test_the_summary_is_a_sentence_with_its_intervals() -> None:
     found = good_run(covered=0.061)
     assert summarise(found) == (
-        "The map finds about 93 % (86 to 97 %) of the class at held-out labels and covers 6.1 % "
-        "of the scene; between 88 and 100 % of what it marks is estimated to be right."
+        "The map finds about 93 % (86 to 97 %) of the class, by labels left out of training, and "
+        "covers 6.1 % of the scene; between 88 and 100 % of what it marks is estimated to be right."
     )
 
 

@@ -164,6 +164,9 @@ def conclude(summary: dict[str, Any], as_json: bool) -> int:
 def _print_summary(summary: dict[str, Any]) -> None:
     console = Console()
     scores = summary.get("scores")
+    if "verdict" in summary:
+        _print_verdict(console, summary)
+        return
     table = Table(show_header=False, box=None, pad_edge=False)
     made = "mapped_share" in summary  # what was made is in the folder; `info` shows it in full
     for name, value in summary.items():
@@ -180,6 +183,23 @@ def _print_summary(summary: dict[str, Any]) -> None:
         console.print(f"[bold yellow]warning:[/bold yellow] {escape(summary['warning'])}")
     if made:
         console.print(f"picture: {escape(str(Path(summary['out']) / 'overview.png'))}")
+    if not summary.get("finished", True):
+        console.print("training was stopped early: the model and its map are usable as they are")
+
+
+def _print_verdict(console: Console, summary: dict[str, Any]) -> None:
+    """The end of a training in three lines: the verdict, what is found, where to read on."""
+    colour = {"good": "green", "check": "yellow", "poor": "red"}[summary["verdict"]]
+    console.print(f"[bold {colour}]{escape(summary['words'])}[/bold {colour}]", soft_wrap=True)
+    console.print(escape(summary["finding"]), soft_wrap=True)
+    if scores := summary.get("scores"):
+        console.print(
+            f"[bold]precision {scores['precision']:.2f}  recall {scores['recall']:.2f}  "
+            f"F1 {scores['f1']:.2f}[/bold]  AUC {scores['auc']:.2f}, against the truth "
+            f"({scores['positives']} of {scores['pixels']} test pixels are of the class)",
+            soft_wrap=True,
+        )
+    console.print(f"report: {escape(str(Path(summary['out']) / 'report.html'))}", soft_wrap=True)
     if not summary.get("finished", True):
         console.print("training was stopped early: the model and its map are usable as they are")
 

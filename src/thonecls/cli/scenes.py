@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import json as jsonlib
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -171,10 +172,14 @@ def train(
     label: Annotated[str, Parameter(help="What the class is called, in maps and report.")] = (
         "class"
     ),
-    holdout: Annotated[
-        float,
-        Parameter(help="Share of the labels kept back to judge the map by; 0.2 is a good one."),
-    ] = 0.0,
+    folds: Annotated[
+        int,
+        Parameter(
+            help="Parts of the labels, by place, each left out in turn to judge the map by; the "
+            "map itself learns from all labels. 0: none, and nothing is known of the map. With a "
+            "network each costs a training."
+        ),
+    ] = 3,
     seeds: Annotated[
         int, Parameter(help="Models to train; several show where the map is uncertain.")
     ] = 1,
@@ -210,7 +215,7 @@ def train(
     keeps what was learnt; --resume goes on from there, and from the last checkpoint after a
     crash, to the same result.
 
-    Example: thonecls train scene.tif plants.gpkg --holdout 0.2 --out run
+    Example: thonecls train scene.tif plants.gpkg --out run
 
     Example: thonecls train scene.mat truth.mat --target 3 --method matched-filter --out run
     """
@@ -224,7 +229,7 @@ def train(
         estimate_prior=estimate_prior,
         seed=seed,
         seeds=seeds,
-        holdout=holdout,
+        folds=folds,
         threshold=threshold,
         label=label,
         floats=floats,
@@ -383,30 +388,85 @@ def report(
     truth_where: TruthWhere = None,
     truth_negative: TruthNegative = None,
     truth_layer: TruthLayer = None,
+    verified: Annotated[
+        Path | None,
+        Parameter(help="Points that `thonecls sample` drew, with your answers in `present`."),
+    ] = None,
     json: Json = False,
 ) -> int:
-    """Write the report of a training anew, with scores if truth is given.
+    """Write the report of a training anew, with scores if truth or checked points are given.
 
     report.html is one page that needs no other file; report.json says the same for programs.
+
+    Example: thonecls report run --verified sample.gpkg
 
     Example: thonecls report run --truth survey.gpkg --truth-where "present = 1"
     """
     from thonecls.workflow import write_report
 
-    scores = write_report(
-        run, _truth(truth, truth_target, truth_where, truth_negative, truth_layer)
+    found = write_report(
+        run, _truth(truth, truth_target, truth_where, truth_negative, truth_layer), verified
     )
     written = jsonlib.loads((run / "report.json").read_text("utf-8"))
     if json:
         print(jsonlib.dumps(written))
         return 0
     console = Console()
-    console.print(escape(written["summary"]), soft_wrap=True)
-    if scores is not None:
+    words = found.summary
+    if written["verified"] is not None:
+        of_points = written["verified"]["found"]
+        words = ", ".join(
+            _with_interval(of_points[name]) for name in ("recall", "precision", "area")
+        )
+    console.print(f"[bold]{escape(found.verdict.words)}[/bold]", soft_wrap=True)
+    console.print(escape(words), soft_wrap=True)
+    if found.scores is not None:
+        scores = found.scores
         console.print(
             f"precision {scores.precision:.2f}  recall {scores.recall:.2f}  F1 {scores.f1:.2f}"
         )
-    console.print(f"page: {escape(str(run / 'report.html'))}", soft_wrap=True)
+    console.print(f"report: {escape(str(run / 'report.html'))}", soft_wrap=True)
+    return 0
+
+
+def _with_interval(estimate: dict[str, Any]) -> str:
+    """An estimate of a report.json in words."""
+    name = {"area": "class on"}.get(estimate["name"], estimate["name"])
+    of = " of the scene" if estimate["name"] == "area" else ""
+    value, low, high = (100 * estimate[key] for key in ("value", "low", "high"))
+    return f"{name} {value:.0f} % ({low:.0f} to {high:.0f} %){of}"
+
+
+@app.command
+def sample(
+    run: Annotated[Path, Parameter(help="The folder of a training.")],
+    *,
+    size: Annotated[int, Parameter(help="Points to draw; 60 are an afternoon's work.")] = 60,
+    out: Annotated[
+        Path | None, Parameter(help="File for the points; sample.gpkg in the run's folder.")
+    ] = None,
+    seed: Seed = 0,
+    json: Json = False,
+) -> int:
+    """Draw random points of a map for you to check, in QGIS or in the field.
+
+    Write 1 into the column `present` where the class is, 0 where it is not, nothing where you
+    cannot tell; then `thonecls report RUN --verified sample.gpkg` gives precision, recall and area
+    with intervals that hold, whatever the labels were like.
+
+    Example: thonecls sample run --size 60
+    """
+    from thonecls.workflow import draw_sample
+
+    path = draw_sample(run, out, size=size, seed=seed)
+    if json:
+        print(jsonlib.dumps({"run": str(run), "points": str(path)}))
+        return 0
+    console = Console()
+    console.print(f"points: {escape(str(path))}", soft_wrap=True)
+    console.print("fill in the column 'present' (1 or 0), then run", soft_wrap=True)
+    told = shlex.join(["thonecls", "report", str(run), "--verified", str(path)])
+    console.print(escape(told), soft_wrap=True)
     return 0
 
 

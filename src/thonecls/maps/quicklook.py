@@ -7,9 +7,11 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
@@ -19,7 +21,9 @@ from thonecls.errors import SceneError
 from thonecls.maps.measure import Measure
 from thonecls.maps.styles import RAMP
 from thonecls.raster import RasterSource, open_gdal
-from thonecls.report import CLASS, NODATA, false_colour, save_figure
+from thonecls.report import CLASS, MISSED, NODATA, false_colour, save_figure
+
+DOTS = 2000  # labels that are drawn at most, about
 
 
 def write_quicklook(
@@ -29,12 +33,13 @@ def write_quicklook(
     *,
     title: str = "",
     label: str = "class",
+    positives: NDArray[np.bool_] | None = None,
     side: int = 1400,
 ) -> None:
     """A PNG of map.tif or probability.tif over the scene in false colour, thinned to `side`.
 
-    North is up where the grid is not rotated, with an arrow; a bar shows the scale where the
-    CRS tells it.
+    positives: (H, W) labels, drawn as dots. North is up where the grid is not rotated, with an
+    arrow; a bar shows the scale where the CRS tells it.
     """
     scene = source.preview(rgb_bands(source), side)
     with open_gdal(str(raster), raster) as dataset:
@@ -48,13 +53,24 @@ def write_quicklook(
         values = part.astype(np.float64).filled(np.nan) * dataset.scales[0]
         pixel = Measure.of(dataset.crs).pixel(source.grid)
     backdrop = false_colour(scene) if scene.valid.any() else np.ones((*scene.shape, 3))
+    bands = rgb_bands(source)
+    at = np.argwhere(positives if positives is not None else np.zeros((1, 1), dtype=bool)) + 0.5
+    at *= np.array(scene.shape) / source.shape
     a, b, _, d, e, _ = source.grid.transform
     if pixel and e > 0:  # rows run north
         backdrop, values = backdrop[::-1], values[::-1]
+        at[:, 0] = scene.shape[0] - at[:, 0]
     width, height = pixel or (np.hypot(a, d), np.hypot(b, e))
     figure, axis = _canvas(scene.shape, float(height / width), title)
     _draw(axis, backdrop, values, classes)
-    _draw_legend(figure, classes, bool(np.isnan(values).any()), label)
+    if len(at):
+        few = at[:: max(1, len(at) // DOTS)]
+        axis.scatter(
+            few[:, 1] - 0.5, few[:, 0] - 0.5, s=9, c=MISSED, edgecolors="black", linewidths=0.4
+        )
+        axis.set(xlim=(-0.5, values.shape[1] - 0.5), ylim=(values.shape[0] - 0.5, -0.5))
+    _draw_legend(figure, classes, bool(np.isnan(values).any()), label, bool(len(at)))
+    _name_bands(figure, source, bands)
     if pixel:
         _draw_scale(axis, pixel[0] * source.shape[1])
     if pixel and b == d == 0 and a > 0:
@@ -95,7 +111,7 @@ def _draw(axis: Axes, backdrop: NDArray[Any], values: NDArray[np.float64], class
     """The map over the scene: the class in its colour, or probabilities that fade to clear."""
     layer = np.zeros((*values.shape, 4))
     if classes:
-        layer[values == 1] = (*to_rgb(CLASS), 0.85)
+        layer[values == 1] = (*to_rgb(CLASS), 0.6)
     else:
         layer[:] = matplotlib.colormaps[RAMP](np.nan_to_num(values))
         layer[..., 3] = np.clip(np.nan_to_num(values) * 1.5, 0, 0.9)
@@ -104,15 +120,33 @@ def _draw(axis: Axes, backdrop: NDArray[Any], values: NDArray[np.float64], class
     axis.imshow(layer, aspect="auto", interpolation="nearest")
 
 
-def _draw_legend(figure: Figure, classes: bool, missing: bool, label: str) -> None:
+def _name_bands(figure: Figure, source: RasterSource, bands: tuple[int, int, int]) -> None:
+    """Which bands the picture shows as red, green and blue, below it at the right."""
+    names = [f"band {band + 1}" for band in bands]
+    if source.wavelengths is not None:
+        names = [f"{source.wavelengths[band]:.0f} nm" for band in bands]
+    width, height = figure.get_size_inches()
+    text = f"scene as red, green, blue: {', '.join(names)}"
+    figure.text(1 - 0.15 / width, 0.1 / height, text, ha="right", va="bottom", fontsize=8)
+
+
+def _draw_legend(
+    figure: Figure, classes: bool, missing: bool, label: str, labelled: bool = False
+) -> None:
     """What the colours mean, below the picture."""
     width, height = figure.get_size_inches()
-    handles = [Patch(facecolor=CLASS, edgecolor="#888888", label=label)] if classes else []
+    handles: list[Artist] = []
+    if classes:
+        handles.append(Patch(facecolor=CLASS, edgecolor="#888888", label=label))
     if missing:
         handles.append(Patch(facecolor=NODATA, edgecolor="#888888", label="no data"))
+    if labelled:
+        dot = Line2D([], [], color=MISSED, marker="o", linestyle="", markersize=5, label="labels")
+        dot.set(markeredgecolor="black", markeredgewidth=0.5)
+        handles.append(dot)
     if handles:
         where = 3 if classes else 4  # matplotlib's lower left and lower right
-        figure.legend(handles=handles, loc=where, ncols=2, frameon=False, fontsize=10)
+        figure.legend(handles=handles, loc=where, ncols=3, frameon=False, fontsize=10)
     if not classes:
         bar = figure.add_axes((0.2 / width, 0.25 / height, 2.2 / width, 0.13 / height))
         bar.imshow(np.linspace(0, 1, 256)[None], cmap=RAMP, aspect="auto", extent=(0, 1, 0, 1))

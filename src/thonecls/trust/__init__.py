@@ -23,36 +23,51 @@ from thonecls.trust.evidence import (
     span,
     wilson,
 )
+from thonecls.trust.opinions import Opinion, compare
+from thonecls.trust.places import Places, distances, find_places, lattice, unlike_labels
 from thonecls.trust.stability import Stability, Votes, count_votes, stability
 from thonecls.trust.thresholds import Choice, Curve, choose_threshold, threshold_curve
+from thonecls.trust.verification import STRATA, Verification, draw_points, stratify, verify
 
 __all__ = [
     "BOUND",
+    "STRATA",
     "Caution",
     "Choice",
     "Curve",
     "Estimate",
     "HeldOut",
     "Level",
+    "Opinion",
+    "Places",
     "Prevalence",
     "Rates",
     "Resamples",
     "Stability",
     "TrustReport",
+    "Verification",
     "Votes",
     "assess",
     "auc_from_pu",
     "choose_threshold",
+    "compare",
     "count_votes",
+    "distances",
+    "draw_points",
     "estimate_prevalence",
     "estimate_rates",
     "estimate_recall",
+    "find_places",
+    "lattice",
     "percent",
     "rates",
     "resample",
     "span",
     "stability",
+    "stratify",
     "summarise",
     "threshold_curve",
+    "unlike_labels",
+    "verify",
     "wilson",
 ]

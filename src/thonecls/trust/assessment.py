@@ -16,11 +16,13 @@ from thonecls.trust.cautions import (
     Caution,
     Level,
     about_history,
+    about_opinions,
+    about_places,
     about_precision,
     about_prevalence,
     about_recall,
     about_seeds,
-    about_training,
+    about_spectra,
 )
 from thonecls.trust.evidence import (
     BOOTSTRAPS,
@@ -35,13 +37,17 @@ from thonecls.trust.evidence import (
     resample,
     span,
 )
+from thonecls.trust.opinions import Opinion
+from thonecls.trust.places import Places
 from thonecls.trust.stability import Stability, Votes, stability
 from thonecls.trust.thresholds import Choice, Curve, choose_threshold, threshold_curve
+
+DEGENERATE = "Check the labels and the nodata value with `thonecls check`, and train again."
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """What labels tell that training did not see.
+    """What labels tell, each scored by a model that did not learn from it.
 
     puf: recall² / mapped share; pauc: how often a label scores above an unlabeled pixel, auc:
     above a true negative, as estimated; suggested: a threshold by the curve, which need not be
@@ -75,12 +81,25 @@ class TrustReport:
     held_out: HeldOut | None
     stability: Stability | None
     cautions: tuple[Caution, ...]
+    places: Places | None = None
+    opinions: tuple[Opinion, ...] = ()
 
     @property
     def level(self) -> Level:
         """The gravest of the cautions; good without any."""
         levels = {caution.level for caution in self.cautions}
         return "poor" if "poor" in levels else "check" if levels else "good"
+
+    @property
+    def step(self) -> str:
+        """The one thing to do next: about the gravest caution, or else the first."""
+        by_weight = sorted(self.cautions, key=lambda caution: caution.level != "poor")
+        return by_weight[0].step if by_weight else ""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the class may be where no label tells of it, so that recall is not known."""
+        return self.places is not None and self.places.coverage != "all"
 
     @property
     def rough(self) -> bool:
@@ -94,7 +113,8 @@ def assess(
     *,
     rng: np.random.Generator,
     threshold: float = 0.5,
-    trained: NDArray[Any] | None = None,
+    places: Places | None = None,
+    opinions: Sequence[Opinion] = (),
     priors: Sequence[Prior] = (),
     history: Mapping[str, Sequence[float]] | None = None,
     degenerate: str | None = None,
@@ -104,14 +124,15 @@ def assess(
 ) -> TrustReport:
     """Gather all that is known of a map.
 
-    held_out, unlabeled, trained: 1-D probabilities of positives that training did not see, of
-    pixels drawn from the scene, and of positives it did see; NaN is left out. priors: from
-    spectra; history: of training, by epoch; degenerate: what `find_degenerate` said; votes: of
-    maps by several seeds; covered: the share of the scene that is mapped, else of the unlabeled.
+    held_out, unlabeled: 1-D probabilities of positives, each by a model that did not see it, and of
+    pixels spread over the scene; NaN is left out. places: where labels lie; opinions: of other
+    methods; priors: from spectra; history: of training, by epoch; degenerate: what
+    `find_degenerate` said; votes: of maps by several seeds; covered: the share of the scene that is
+    mapped, else of the unlabeled.
     """
-    held, rest, seen = (
+    held, rest = (
         np.empty(0) if scores is None else scores[np.isfinite(scores)]
-        for scores in (held_out, unlabeled, trained)
+        for scores in (held_out, unlabeled)
     )
     if rest.size == 0:
         raise LabelError("a map is judged by its unlabeled pixels. Got none; draw some thousands")
@@ -124,14 +145,28 @@ def assess(
         found = _judge(held, rest, prevalence, draws, threshold=threshold, rng=rng)
     agreement = None if votes is None else stability(votes)
     cautions = (
-        *([Caution("degenerate", degenerate, "poor")] if degenerate else []),
-        *_about_held_out(found, threshold, float((seen > threshold).mean()) if seen.size else None),
+        *([Caution("degenerate", degenerate, DEGENERATE, "poor")] if degenerate else []),
+        *about_places(places, None if found is None else found.recall),
+        *_about_held_out(found, threshold, places),
+        *about_opinions(opinions, share),
+        *about_spectra(places),
         *about_history(history or {}),
         *about_prevalence(prevalence),
         *about_seeds(agreement),
     )
     covered = share if covered is None else covered
-    return TrustReport(threshold, rest.size, share, covered, prevalence, found, agreement, cautions)
+    return TrustReport(
+        threshold,
+        rest.size,
+        share,
+        covered,
+        prevalence,
+        found,
+        agreement,
+        cautions,
+        places,
+        tuple(opinions),
+    )
 
 
 def _judge(
@@ -163,18 +198,18 @@ def _judge(
 
 
 def _about_held_out(
-    found: HeldOut | None, threshold: float, trained: float | None
+    found: HeldOut | None, threshold: float, places: Places | None
 ) -> Iterator[Caution]:
     if found is None:
         yield from about_recall(None, 0)
         return
-    yield from about_recall(found.recall, found.labels)
-    yield from about_training(found.recall, trained)
+    if places is None or places.coverage == "all":
+        yield from about_recall(found.recall, found.labels)
     yield from about_precision(found.precision, threshold, found.suggested.threshold)
 
 
 def summarise(report: TrustReport) -> str:
-    """The report in a sentence or two for somebody who makes maps."""
+    """What the map finds and how much of it is right, in a sentence or two."""
     if any(caution.name == "degenerate" for caution in report.cautions):
         return (
             f"The map says nothing: it covers {percent(report.covered)} of the scene. Do not use "
@@ -183,13 +218,18 @@ def summarise(report: TrustReport) -> str:
     found = report.held_out
     if report.share == 0 and report.covered == 0:
         return f"The map marks nothing: no probability is above {report.threshold:.4g}."
+    covers = f"The map covers {percent(report.covered)} of the scene"
     if found is None:
         return (
-            f"The map covers {percent(report.covered)} of the scene. How much of the class it "
-            "finds, and how much of what it marks is right, is not known, for no labels were held "
-            "out."
+            f"{covers}. How much of the class it finds, and how much of what it marks is right, "
+            "is not known, for no label was left out of training."
         )
     recall, precision = found.recall, found.precision
+    if report.elsewhere:
+        return (
+            f"{covers}. How much of the class it finds, and how much of what it marks is right, is "
+            "not known, for labels come from a part of the scene only."
+        )
     right = f"{_of_marked(precision)} of what it marks is estimated to be right"
     if report.rough:
         right = (
@@ -198,7 +238,8 @@ def summarise(report: TrustReport) -> str:
         )
     return (
         f"The map finds {_about(recall.value)} ({span(recall.low, recall.high)}) of the "
-        f"class at held-out labels and covers {percent(report.covered)} of the scene; {right}."
+        f"class, by labels left out of training, and covers {percent(report.covered)} of the "
+        f"scene; {right}."
     )
 
 

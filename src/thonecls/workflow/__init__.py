@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from thonecls.workflow.reporting import TruthFile as TruthFile
     from thonecls.workflow.reporting import write_report as write_report
     from thonecls.workflow.training import train_scene as train_scene
+    from thonecls.workflow.verifying import draw_sample as draw_sample
 
 _HOMES = {
     "TrainOptions": "thonecls.workflow.commands",
     "TruthFile": "thonecls.workflow.reporting",
     "check_scene": "thonecls.workflow.checking",
+    "draw_sample": "thonecls.workflow.verifying",
     "describe": "thonecls.workflow.describing",
     "estimate_priors": "thonecls.workflow.describing",
     "map_scene": "thonecls.workflow.mapping",

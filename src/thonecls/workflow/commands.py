@@ -27,9 +27,10 @@ def check_seed(seed: int) -> None:
 class TrainOptions:
     """What training is to do besides its settings.
 
-    seeds: how many models, with seeds from `seed` on; holdout: share of the labels kept back to
-    judge the map by; threshold: a probability, None for the model's own; label: what the class is
-    called; coverage: where labels come from, for the density ratio, None to have it seen.
+    seeds: how many models, with seeds from `seed` on; folds: in how many parts labels are left out
+    in turn to judge the map by, 0 for none; threshold: a probability, None for the model's own;
+    label: what the class is called; coverage: where labels come from, for the density ratio, None
+    to have it seen.
     """
 
     method: str = "density-ratio"
@@ -37,7 +38,7 @@ class TrainOptions:
     estimate_prior: str | None = None
     seed: int = 0
     seeds: int = 1
-    holdout: float = 0.0
+    folds: int = 3
     threshold: float | None = None
     label: str = "class"
     floats: bool = False
@@ -54,8 +55,8 @@ class TrainOptions:
         if self.coverage is not None and self.method != "density-ratio":
             raise ConfigError(f"{self.method} has no use for a coverage: leave out --coverage")
         check_seed(self.seed)
-        if self.holdout and not 0 < self.holdout < 1:
-            raise ConfigError(f"'holdout' must be from 0 to below 1. Got {self.holdout:g} instead")
+        if self.folds != 0 and not 2 <= self.folds <= 20:
+            raise ConfigError(f"'folds' must be 0, or from 2 to 20. Got {self.folds} instead")
         if self.estimate_prior is not None and not METHODS[self.method].needs_prior:
             raise ConfigError(f"{self.method} needs no class prior: leave out --estimate-prior")
 

@@ -8,17 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thonecls.config import TrainConfig
 from thonecls.inputs import LabelInput, SceneInput
 from thonecls.losses import ADDITIVE
 from thonecls.methods.models import AnyModel
 from thonecls.metrics import find_degenerate
+from thonecls.model import Crossfit
 from thonecls.report import draw_curves
 from thonecls.scene import BoolArray
+from thonecls.splits import IntArray
+from thonecls.trust import lattice, unlike_labels
 from thonecls.workflow.commands import TrainOptions
-from thonecls.workflow.evidence import Evidence, look_over, save_evidence, spectra_at
+from thonecls.workflow.crossfitting import second_opinions
+from thonecls.workflow.evidence import Evidence, read_lattice, save_evidence, spectra_at
 from thonecls.workflow.layers import Style
 from thonecls.workflow.mapping import (
     OnWindow,
@@ -32,47 +35,32 @@ from thonecls.workflow.mapping import (
 from thonecls.workflow.reporting import TruthFile, write_report
 from thonecls.workflow.runs import CURVES, RUN, model_files, write_json
 
-JUDGED_BY = 4000  # unlabeled pixels of the scene
 SPECTRA = 500  # labels and pixels whose spectra are kept
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A training that is ready to begin: positives to learn from, and those held out."""
+    """A training that is ready to begin."""
 
     out: Path
     scene: SceneInput
     labels: LabelInput
     positives: BoolArray
-    held_out: BoolArray
     config: TrainConfig
     options: TrainOptions
-
-
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """Which pixels the report wants to know of: labels held out, labels learnt from, others."""
-
-    held_out: NDArray[np.int64]
-    trained: NDArray[np.int64]
-    unlabeled: NDArray[np.int64]
-
-    def split(self, sample: Sample) -> list[NDArray[np.float32]]:
-        """A sample of all of them, part by part."""
-        ends = np.cumsum([self.held_out.size, self.trained.size])
-        return np.split(sample.values, ends, axis=1)
 
 
 def conclude(
     task: Task,
     models: Sequence[AnyModel],
+    left_out: Crossfit,
     windows: Windows,
     facts: dict[str, Any],
     truth: TruthFile | None = None,
     on_window: OnWindow | None = None,
 ) -> dict[str, Any]:
     """Map the scene, keep what the map is judged by, and write all that a person looks at."""
-    summary = make_and_judge(task, models, windows, facts, on_window)
+    summary = make_and_judge(task, models, left_out, windows, facts, on_window)
     finish(
         task.out,
         task.scene,
@@ -83,24 +71,34 @@ def conclude(
         learnt_from=summary["positives"],
     )
     write_json(task.out / RUN, summary)
-    scores = write_report(task.out, truth)
-    if scores is not None:
-        summary["scores"] = asdict(scores)
-        write_json(task.out / RUN, summary)
+    return tell(task.out, summary, truth)
+
+
+def tell(out: Path, summary: dict[str, Any], truth: TruthFile | None = None) -> dict[str, Any]:
+    """Write the report, and what it says into the summary."""
+    written = write_report(out, truth)
+    summary["verdict"] = written.verdict.level
+    summary["words"] = written.verdict.words
+    summary["finding"] = written.summary
+    if written.scores is not None:
+        summary["scores"] = asdict(written.scores)
+    write_json(out / RUN, summary)
     return summary
 
 
 def make_and_judge(
     task: Task,
     models: Sequence[AnyModel],
+    left_out: Crossfit,
     windows: Windows,
     facts: dict[str, Any],
     on_window: OnWindow | None = None,
 ) -> dict[str, Any]:
     """Map the scene, keep what the map is judged by, and draw the training; the summary so far."""
     options, out = task.options, task.out
-    asked = _ask(task)
-    sample = Sample(np.concatenate([asked.held_out, asked.trained, asked.unlabeled]))
+    rows, columns = lattice(task.scene.grid.shape)
+    spread_out = (rows[:, None] * task.scene.grid.shape[1] + columns).ravel()
+    sample = Sample(np.concatenate([left_out.pixels, spread_out]))
     threshold, reason = threshold_of(models, options.threshold)
     style = Style(threshold, options.floats, options.label, _tags(task))
     made = make_map(
@@ -112,15 +110,16 @@ def make_and_judge(
         sample=sample,
         on_window=on_window,
     )
-    _keep_evidence(task, asked, sample)
+    opinions = _keep_evidence(task, left_out, sample, (rows, columns))
     summary = {
         **facts,
         **_of_training(task, models),
         "notes": [*task.scene.notes, *task.labels.notes],
-        "held_out": int(asked.held_out.size),
+        "held_out": int(np.isfinite(left_out.probability).sum()),
+        "opinions": opinions,
         **made,
         "threshold_reason": reason,
-        **_warning(task, asked, sample, made),
+        **_warning(task, left_out, sample, made),
     }
     if "history" in models[0].training:
         history = dict(models[0].training["history"])
@@ -128,13 +127,6 @@ def make_and_judge(
             history.pop("unlabeled", None)
         draw_curves(out / CURVES, history, title="Training by epoch")
     return summary
-
-
-def _ask(task: Task) -> Asked:
-    rng = np.random.default_rng(task.options.seed)
-    size = task.positives.size
-    unlabeled = np.sort(rng.choice(size, min(JUDGED_BY, size), replace=False))
-    return Asked(np.flatnonzero(task.held_out), np.flatnonzero(task.positives), unlabeled)
 
 
 def _tags(task: Task) -> dict[str, Any]:
@@ -157,22 +149,54 @@ def _of_training(task: Task, models: Sequence[AnyModel]) -> dict[str, Any]:
     }
 
 
-def _keep_evidence(task: Task, asked: Asked, sample: Sample) -> None:
+def _keep_evidence(
+    task: Task, left_out: Crossfit, sample: Sample, at: tuple[IntArray, IntArray]
+) -> list[str]:
+    """Write what the map is judged by; the methods that have an opinion on it."""
     rng = np.random.default_rng(task.options.seed)
-    labelled = np.concatenate([asked.held_out, asked.trained])
+    labelled = left_out.pixels
     if labelled.size > SPECTRA:
         labelled = rng.choice(labelled, SPECTRA, replace=False)
-    wavelengths = np.array(task.scene.wavelengths or (), dtype=np.float64)
     spectra = spectra_at(task.scene.source, labelled)
-    scene = look_over(task.scene.source, SPECTRA, rng)
-    held, trained, unlabeled = asked.split(sample)
-    save_evidence(task.out, Evidence(held, trained, unlabeled, spectra, scene, wavelengths))
+    looked_at = read_lattice(task.scene.source, *at)
+    opinions = second_opinions(
+        task.scene.source,
+        task.positives,
+        looked_at,
+        seed=task.options.seed,
+        but=task.options.method,
+    )
+    seen = looked_at.cube[:, looked_at.valid].T
+    unlike = np.zeros(looked_at.shape, dtype=bool)
+    unlike[looked_at.valid] = unlike_labels(spectra, seen)
+    some = np.sort(rng.choice(len(seen), min(SPECTRA, len(seen)), replace=False))
+    scores = [scores.ravel() for scores in opinions.values()]
+    save_evidence(
+        task.out,
+        Evidence(
+            labels=left_out.pixels,
+            fold=left_out.fold,
+            crossfit=left_out.probability,
+            unlabeled=sample.values[:, left_out.pixels.size :],
+            rows=at[0],
+            columns=at[1],
+            opinions=np.stack(scores) if scores else np.empty((0, unlike.size), np.float32),
+            unlike=unlike.ravel(),
+            label_spectra=spectra,
+            scene_spectra=seen[some],
+            wavelengths=np.array(task.scene.wavelengths or (), dtype=np.float64),
+        ),
+    )
+    return list(opinions)
 
 
-def _warning(task: Task, asked: Asked, sample: Sample, made: dict[str, Any]) -> dict[str, str]:
+def _warning(
+    task: Task, left_out: Crossfit, sample: Sample, made: dict[str, Any]
+) -> dict[str, str]:
     """A word on a map that says the same everywhere, if it does."""
-    _, trained, unlabeled = (part.mean(axis=0) for part in asked.split(sample))
-    together = np.concatenate([trained, unlabeled])[None]
+    together = sample.values.mean(axis=0)[None]
     pixels = made["mapped_share"] * task.positives.size
-    message = find_degenerate(together, np.arange(trained.size), made["threshold"], pixels=pixels)
+    message = find_degenerate(
+        together, np.arange(left_out.pixels.size), made["threshold"], pixels=pixels
+    )
     return {"warning": message} if message else {}

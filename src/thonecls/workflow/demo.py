@@ -16,17 +16,17 @@ from thonecls.files import check_writable
 from thonecls.inputs import LabelInput, SceneInput
 from thonecls.methods.models import AnyModel
 from thonecls.metrics import evaluate
-from thonecls.ratio_model import fit_ratio
+from thonecls.ratio_model import crossfit_ratio
 from thonecls.report import Truth
 from thonecls.scene import Grid
 from thonecls.splits import paper_split
 from thonecls.train import OnStep, fit
 from thonecls.workflow.commands import TrainOptions
-from thonecls.workflow.concluding import Task, make_and_judge
+from thonecls.workflow.concluding import Task, make_and_judge, tell
+from thonecls.workflow.crossfitting import nothing_left_out
 from thonecls.workflow.mapping import score_here
 from thonecls.workflow.outputs import read_probability
 from thonecls.workflow.pictures import draw_array_overview
-from thonecls.workflow.reporting import write_report
 from thonecls.workflow.runs import RUN, is_unfinished, model_path, read_run, write_json
 
 
@@ -53,8 +53,9 @@ def demo(
     )
     options = TrainOptions(method=method, seed=seed, label=data.classes[target])
     model: AnyModel
+    left_out = nothing_left_out(np.sort(split.labels.positive))
     if method == "density-ratio":
-        model = fit_ratio(data.scene, split.labels, seed=seed)
+        model, left_out = crossfit_ratio(data.scene, split.labels, seed=seed, folds=options.folds)
     else:
         generator = torch.Generator().manual_seed(seed)
         model = fit(data.scene, split.labels, config=config, generator=generator, on_step=on_step)
@@ -63,7 +64,7 @@ def demo(
     labelled.flat[split.labels.positive] = True
     scene = SceneInput(Path("Indian Pines"), data.scene, Grid(data.scene.shape))
     labels = LabelInput(Path("ground truth"), labelled)
-    task = Task(out, scene, labels, labelled, np.zeros_like(labelled), config, options)
+    task = Task(out, scene, labels, labelled, config, options)
     facts = {
         "dataset": data.name,
         "target": target,
@@ -75,7 +76,8 @@ def demo(
         "seed": seed,
         "seeds": 1,
     }
-    summary = make_and_judge(task, [model], score_here([model], scene, config.device), facts)
+    windows = score_here([model], scene, config.device)
+    summary = make_and_judge(task, [model], left_out, windows, facts)
     _, probability = read_probability(out)
     scores = evaluate(probability, data.truth == target, split.test)
     summary["scores"] = asdict(scores)
@@ -90,5 +92,4 @@ def demo(
         truth=Truth(data.truth == target, split.test),
     )
     write_json(out / RUN, summary)
-    write_report(out)  # last of all: it shows the scores and the picture
-    return summary
+    return tell(out, summary)  # last of all: it shows the scores and the picture

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from thonecls.errors import FileError
 from thonecls.files import write_atomically
-from thonecls.scene import FloatArray, Source, read_all
+from thonecls.scene import FloatArray, Scene, Source, read_all
 from thonecls.workflow.runs import EVIDENCE
 
 ROWS = 24  # rows of a large scene that are looked at
@@ -19,15 +19,24 @@ ROWS = 24  # rows of a large scene that are looked at
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Probabilities by each of n models, (n, pixels), and spectra, (pixels, C).
+    """What a map is judged by.
 
-    held_out, trained: of labels; unlabeled: of pixels drawn from the scene; label_spectra,
-    scene_spectra: as the file has them; wavelengths: (C,), empty where they are not known.
+    labels: (n,) flat indices; fold: (n,) of each, -1 where it was never left out; crossfit: (n,)
+    its probability by a model that has not seen it, NaN where there is none. unlabeled: (models,
+    pixels), the probability by each model on the lattice of pixels rows × columns; opinions:
+    (methods, pixels), scores by other methods there. label_spectra, scene_spectra: (pixels, C), as
+    the file has them; wavelengths: (C,), empty where they are not known; unlike: (pixels,) of the
+    lattice, 1 where a spectrum is unlike any label's.
     """
 
-    held_out: FloatArray
-    trained: FloatArray
+    labels: NDArray[np.int64]
+    fold: NDArray[np.int64]
+    crossfit: FloatArray
     unlabeled: FloatArray
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    opinions: FloatArray
+    unlike: NDArray[np.bool_]
     label_spectra: FloatArray
     scene_spectra: FloatArray
     wavelengths: NDArray[np.float64]
@@ -67,6 +76,18 @@ def look_over(source: Source, count: int, rng: np.random.Generator) -> FloatArra
     if len(spectra) > count:
         spectra = spectra[np.sort(rng.choice(len(spectra), count, replace=False))]
     return np.ascontiguousarray(spectra)
+
+
+def read_lattice(source: Source, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Scene:
+    """The pixels at these rows and columns as a small scene, read row by row."""
+    if len(rows) == source.shape[0] and len(columns) == source.shape[1]:
+        return read_all(source)
+    first, last = int(columns[0]), int(columns[-1])
+    parts = [source.read(slice(row, row + 1), slice(first, last + 1)) for row in rows.tolist()]
+    return Scene(
+        np.concatenate([part.cube[:, :, columns - first] for part in parts], axis=1),
+        np.concatenate([part.valid[:, columns - first] for part in parts]),
+    )
 
 
 def spectra_at(source: Source, pixels: NDArray[np.int64]) -> FloatArray:

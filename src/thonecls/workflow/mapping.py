@@ -261,7 +261,9 @@ def finish(
         title += f", from {learnt_from} positive labels"
     if isinstance(scene.source, RasterSource):
         write_polygons(out / MAP, out / PROBABILITY, out / POLYGONS, minimum_area=minimum_area)
-        write_quicklook(out / OVERVIEW, scene.source, out / MAP, title=title, label=label)
+        write_quicklook(
+            out / OVERVIEW, scene.source, out / MAP, title=title, label=label, positives=positives
+        )
     else:
         draw_array_overview(out, scene.source, positives, title=title, threshold=threshold)
 

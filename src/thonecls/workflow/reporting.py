@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,21 +14,36 @@ from thonecls.costs import in_words
 from thonecls.errors import FileError, LabelError
 from thonecls.files import write_atomically
 from thonecls.inputs import read_labels, read_truth
+from thonecls.maps import Measure
 from thonecls.methods.models import load_model
 from thonecls.metrics import Scores, evaluate
 from thonecls.options import LabelOptions
 from thonecls.page import (
     Picture,
     Report,
+    Verdict,
+    Verified,
     as_json,
+    draw_disagreement,
+    draw_distance,
+    draw_probability,
     draw_scores,
     draw_spectra,
     draw_thresholds,
+    hectares,
     judge,
     render,
 )
 from thonecls.scene import BoolArray, Grid
-from thonecls.trust import TrustReport, assess, count_votes, summarise
+from thonecls.trust import (
+    TrustReport,
+    assess,
+    compare,
+    count_votes,
+    distances,
+    find_places,
+    summarise,
+)
 from thonecls.version import software
 from thonecls.workflow.commands import repeat_command
 from thonecls.workflow.evidence import Evidence, load_evidence
@@ -44,14 +59,24 @@ from thonecls.workflow.runs import (
     read_run,
     write_json,
 )
+from thonecls.workflow.verifying import hectares_of_pixel, verify_run
 
 FACTS: dict[str, type | tuple[type, ...]] = {  # what a report is made from, of what run.json holds
     **dict.fromkeys(("cube", "labels", "out", "method"), str),
     **dict.fromkeys(("positives", "held_out", "seeds"), int),
     **dict.fromkeys(("threshold", "mapped_share", "seconds"), (int, float)),
     "notes": list,
+    "opinions": list,
     "config": dict,
 }
+
+
+class Written(NamedTuple):
+    """What a report says: scores, where truth was given, the verdict, and the figures in words."""
+
+    scores: Scores | None
+    verdict: Verdict
+    summary: str
 
 
 @dataclass(frozen=True)
@@ -66,10 +91,13 @@ class TruthFile:
     negative: str | None = None
 
 
-def write_report(out: Path, truth: TruthFile | None = None) -> Scores | None:
-    """Write report.html and report.json of a run's folder; its scores, where truth is given.
+def write_report(
+    out: Path, truth: TruthFile | None = None, verified: Path | None = None
+) -> Written:
+    """Write report.html and report.json of a run's folder.
 
-    Everything comes from the folder itself: the scene is not needed again.
+    Everything comes from the folder itself: the scene is not needed again. truth: gives scores;
+    verified: points of `draw_sample` with answers.
     """
     run = read_run(out, {})
     if not run:
@@ -77,12 +105,20 @@ def write_report(out: Path, truth: TruthFile | None = None) -> Scores | None:
     if wrong := [name for name, kind in FACTS.items() if not isinstance(run.get(name), kind)]:
         raise FileError(f"{out / RUN} does not tell the {', '.join(wrong)} of a training: {ANEW}")
     evidence = load_evidence(out)
-    trust = _assess(out, run, evidence)
+    grid, probability = read_probability(out)
+    trust = _assess(out, run, evidence, grid)
     scores = _recorded(out, run) if truth is None else _score(out, run, truth)
+    pixel = hectares_of_pixel(grid)
+    valid = float(np.isfinite(probability).sum())
+    checked = None
+    if verified is not None:
+        whole = None if pixel is None else pixel * valid
+        checked = Verified(verify_run(out, verified), whole)
+    verdict = judge(trust, checked)
     report = Report(
         title=f"{run.get('label', 'class')} in {Path(run['cube']).name}",
         summary=summarise(trust),
-        verdict=judge(trust),
+        verdict=verdict,
         facts=_facts(run),
         command=repeat_command(run),
         maps=_pictures(out, {OVERVIEW: "The map"}),
@@ -91,26 +127,44 @@ def write_report(out: Path, truth: TruthFile | None = None) -> Scores | None:
         spectra=_spectra(evidence),
         curves=_curves(out, evidence, trust, run),
         settings=run["config"],
+        panels=_panels(evidence, grid, run),
+        area="" if pixel is None else hectares(pixel * valid * run["mapped_share"]),
+        verified=checked,
     )
     write_atomically(out / REPORT, render(report).encode())
     write_json(out / REPORT_JSON, as_json(report))
-    return scores
+    return Written(scores, verdict, report.summary)
 
 
-def _assess(out: Path, run: Mapping[str, Any], evidence: Evidence) -> TrustReport:
+def _assess(out: Path, run: Mapping[str, Any], evidence: Evidence, grid: Grid) -> TrustReport:
     several = len(evidence.unlabeled) > 1
-    held = evidence.held_out.mean(axis=0) if evidence.held_out.size else None
+    unlabeled = evidence.unlabeled.mean(axis=0)
+    mapped = unlabeled > run["threshold"]
+    unlike = float(evidence.unlike[mapped].mean()) if mapped.any() else None
+    places = find_places(evidence.labels, grid.shape, north_up=_north_up(grid), unlike=unlike)
+    if "coverage" in run:  # as it was told, or seen
+        places = replace(places, coverage=run["coverage"])
     return assess(
-        held,
-        evidence.unlabeled.mean(axis=0),
+        evidence.crossfit,
+        unlabeled,
         rng=np.random.default_rng(0),
         threshold=run["threshold"],
-        trained=evidence.trained.mean(axis=0),
+        places=places,
+        opinions=[
+            compare(name, scores, mapped)
+            for name, scores in zip(run["opinions"], evidence.opinions, strict=True)
+        ],
         history=_history(out),
         degenerate=run.get("warning"),
         votes=count_votes(evidence.unlabeled, run["threshold"]) if several else None,
         covered=run["mapped_share"],
     )
+
+
+def _north_up(grid: Grid) -> bool:
+    """Whether rows run south and columns east."""
+    a, b, _, d, e, _ = grid.transform
+    return grid.georeferenced and b == d == 0 and a > 0 and e < 0
 
 
 def _history(out: Path) -> dict[str, list[float]]:
@@ -161,7 +215,7 @@ def _facts(run: Mapping[str, Any]) -> dict[str, object]:
     known = {
         "Scene": Path(run["cube"]).name,
         "Labels": f"{Path(run['labels']).name}: {run['positives']} pixels to learn from, "
-        f"{run['held_out']} held out",
+        f"{run['held_out']} of them left out in turn",
         "Method": run["method"],
         "Models": run["seeds"],
         "Threshold": run["threshold"],
@@ -189,18 +243,48 @@ def _spectra(evidence: Evidence) -> tuple[Picture, ...]:
     return (Picture("Spectra of the labels and of the scene", png),)
 
 
+def _panels(evidence: Evidence, grid: Grid, run: Mapping[str, Any]) -> tuple[Picture, ...]:
+    """Probability, distance from labels, and where another method differs."""
+    shape = len(evidence.rows), len(evidence.columns)
+    probability = evidence.unlabeled.mean(axis=0).reshape(shape)
+    size = Measure.of_grid(grid).pixel(grid)
+    away = distances(evidence.labels, grid.shape, evidence.rows, evidence.columns)
+    unit = "pixels"
+    if size is not None:
+        metres = float(np.mean(size))
+        unit, scale = ("km", metres / 1e3) if away.max() * metres > 2000 else ("m", metres)
+        away = away * scale
+    step = [grid.shape[i] / shape[i] for i in (0, 1)]
+    ratio = 1.0 if size is None else size[1] / size[0]
+    aspect = ratio * step[0] / step[1]
+    at = np.stack(np.divmod(evidence.labels, grid.shape[1]), axis=1) / step
+    known = np.isfinite(evidence.crossfit)
+    found = np.where(known, evidence.crossfit > run["threshold"], np.nan)
+    drawn = [
+        Picture("Probability of the class", draw_probability(probability, aspect=aspect)),
+        Picture(
+            "Where labels lie, and how far the rest is from them",
+            draw_distance(away, at, found, unit=unit, aspect=aspect),
+        ),
+    ]
+    mapped = np.where(np.isfinite(probability), probability > run["threshold"], np.nan)
+    for name, scores in zip(run["opinions"], evidence.opinions, strict=True):
+        other = np.where(np.isfinite(scores), scores > 0.5, np.nan).reshape(shape)
+        png = draw_disagreement(mapped, other, name, aspect=aspect)
+        drawn.append(Picture(f"Where a second method, {name}, differs", png))
+    return tuple(drawn)
+
+
 def _curves(
     out: Path, evidence: Evidence, trust: TrustReport, run: Mapping[str, Any]
 ) -> tuple[Picture, ...]:
-    held, unlabeled = (
-        part.mean(axis=0)[np.isfinite(part.mean(axis=0))] if part.size else None
-        for part in (evidence.held_out, evidence.unlabeled)
-    )
-    assert unlabeled is not None
+    held = evidence.crossfit[np.isfinite(evidence.crossfit)]
+    unlabeled = evidence.unlabeled.mean(axis=0)
+    unlabeled = unlabeled[np.isfinite(unlabeled)]
     drawn = [
         Picture(
-            "Probability of held-out labels and of unlabeled pixels",
-            draw_scores(held, unlabeled, threshold=run["threshold"]),
+            "Probability of labels left out, and of unlabeled pixels",
+            draw_scores(held if held.size else None, unlabeled, threshold=run["threshold"]),
         )
     ]
     if trust.held_out is not None:

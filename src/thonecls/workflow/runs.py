@@ -29,6 +29,11 @@ def checkpoint_path(out: Path, index: int, count: int) -> Path:
     return out / ("checkpoint.safetensors" if count == 1 else f"checkpoint-{index}.safetensors")
 
 
+def fold_path(out: Path, number: int, kind: str = "fold") -> Path:
+    """The model that has not seen a fold of the labels, or its checkpoint."""
+    return out / f"{kind}-{number}.safetensors"
+
+
 def model_files(path: Path) -> list[Path]:
     """A model's file, or those of all models in a run's folder."""
     if not path.is_dir():

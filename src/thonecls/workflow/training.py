@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,16 +18,17 @@ from thonecls.inputs import LabelInput, SceneInput, read_labels, read_scene
 from thonecls.methods import METHODS, deep, label_spectra
 from thonecls.methods.models import AnyModel
 from thonecls.methods.spectral_model import SpectralModel, fit_spectral
-from thonecls.model import Model
+from thonecls.model import Crossfit, Model
 from thonecls.novelty import fit_novelty
 from thonecls.options import EVERY, LabelOptions, SceneOptions
 from thonecls.priors import Prior, check_estimators, estimate_priors, usable
-from thonecls.ratio_model import RatioModel, fit_ratio
+from thonecls.ratio_model import RatioModel, crossfit_ratio
 from thonecls.scene import ArraySource, BoolArray, FloatArray, Scene, Source, read_all, standardize
-from thonecls.splits import draw_labels, hold_out
+from thonecls.splits import check_positives, draw_labels
 from thonecls.train import OnStep, checkpoints
 from thonecls.workflow.commands import TrainOptions
 from thonecls.workflow.concluding import Task, conclude
+from thonecls.workflow.crossfitting import crossfit, nothing_left_out
 from thonecls.workflow.evidence import look_over
 from thonecls.workflow.mapping import OnWindow, score_here
 from thonecls.workflow.reporting import TruthFile, read_tested
@@ -33,6 +36,7 @@ from thonecls.workflow.runs import (
     RUN,
     checkpoint_path,
     finished_run,
+    fold_path,
     is_unfinished,
     making,
     model_path,
@@ -85,10 +89,15 @@ def train_scene(
         models: list[AnyModel] = []
         if METHODS[options.method].network:
             models += _train_all(task, resume, checkpoint_every, on_step)
+            left_out = _leave_out(task, models, resume, checkpoint_every, on_step)
         else:
-            models.append(_fit(task))
+            model, left_out = _fit(task)
+            models.append(model)
         windows = score_here(models, opened, task.config.device)
-        return conclude(task, models, windows, facts, truth, on_window)
+        summary = conclude(task, models, left_out, windows, facts, truth, on_window)
+        for file in _fold_files(out):
+            file.unlink()
+        return summary
 
 
 def check_data(scene: SceneInput, labels: LabelInput) -> None:
@@ -124,7 +133,7 @@ def _facts(
         for name, value in asdict(part).items()
         if value not in (None, False)
     }
-    kept = ("method", "seed", "seeds", "holdout", "label", "estimate_prior", "coverage")
+    kept = ("method", "seed", "seeds", "folds", "label", "estimate_prior", "coverage")
     chosen = {name: getattr(options, name) for name in kept if getattr(options, name) is not None}
     # Older runs do not name these, and they matter only where they are not as usual.
     more = {"floats": options.floats, "minimum_area": options.minimum_area}
@@ -135,13 +144,9 @@ def _facts(
 def _prepare(
     scene: SceneInput, labels: LabelInput, config: TrainConfig, options: TrainOptions, out: Path
 ) -> Task:
-    """Hold labels out, look the scene over, and estimate the class prior where that is asked."""
-    positives, held = labels.mask, np.zeros_like(labels.mask)
-    rng = np.random.default_rng(options.seed)
-    if options.holdout:
-        if not positives.any():
-            raise LabelError(f"{labels.path.name} labels no pixel of the scene")
-        positives, held = hold_out(positives, options.holdout, rng)
+    """Look the scene over, and estimate the class prior where that is asked."""
+    positives = labels.mask
+    check_positives(np.flatnonzero(positives), scene.grid.shape)
     if isinstance(scene.source, ArraySource) and positives.size > config.budget:
         _check_finite(scene.source)  # windows alone would find a bad pixel only after training
     if options.estimate_prior is not None:
@@ -150,7 +155,7 @@ def _prepare(
         names = (options.estimate_prior,)
         (prior,) = estimate(scene.source, positives, config, options.seed, names, interval=False)
         config = replace(config, prior=usable(prior))
-    return Task(out, scene, labels, positives, held, config, options)
+    return Task(out, scene, labels, positives, config, options)
 
 
 def _train_all(
@@ -186,24 +191,82 @@ def _train_all(
     return models
 
 
-def _fit(task: Task) -> RatioModel | SpectralModel:
+def _leave_out(
+    task: Task,
+    models: Sequence[AnyModel],
+    resume: bool,
+    checkpoint_every: float,
+    on_step: OnStep | None,
+) -> Crossfit:
+    """Labels by networks that were trained without them; those that are there already are kept."""
+    pixels, folds = np.flatnonzero(task.positives), task.options.folds
+    finished = all(model.training["finished"] for model in models)
+    if not folds or not finished:
+        return nothing_left_out(pixels)
+
+    def train(positives: BoolArray, number: int) -> Model:
+        path, kept = fold_path(task.out, number), fold_path(task.out, number, "checkpoint-fold")
+        if resume and path.exists() and not checkpoints(kept):
+            return Model.load(path)
+        model = deep.train(
+            task.options.method,
+            task.scene.source,
+            positives,
+            config=task.config,
+            generator=torch.Generator().manual_seed(task.options.seed),
+            on_step=on_step,
+            checkpoint=kept,
+            checkpoint_every=checkpoint_every,
+            resume=resume,
+        )
+        model.save(path)
+        if model.training["finished"]:
+            for file in checkpoints(kept):
+                file.unlink()
+        return model
+
+    return crossfit(
+        train,
+        task.scene.source,
+        task.positives,
+        folds=folds,
+        seed=task.options.seed,
+        device=task.config.device,
+    )
+
+
+def _fold_files(out: Path) -> list[Path]:
+    """Models of the folds, which are of no use once their labels are scored."""
+    return list(out.glob("fold-*.safetensors"))
+
+
+def _fit(task: Task) -> tuple[RatioModel | SpectralModel, Crossfit]:
     """A model that is there in seconds, saved before anything else is made of it."""
     usual = look_over(task.scene.source, LOOKED_AT, np.random.default_rng(task.options.seed))
     scene, positives, options = task.scene.source, task.positives, task.options
-    seed = options.seed
+    seed, folds = options.seed, options.folds
     model: RatioModel | SpectralModel
+    left_out = nothing_left_out(np.flatnonzero(positives))
     if options.method == "density-ratio":
-        ratio = fit_ratio(scene, positives, seed=seed, coverage=options.coverage)
-        model = _complete(ratio, task, usual)
+        ratio, scored = crossfit_ratio(
+            scene, positives, seed=seed, coverage=options.coverage, folds=folds
+        )
+        model, left_out = _complete(ratio, task, usual), scored if folds else left_out
     else:
-        count = task.config.unlabeled
-        found = fit_spectral(options.method, scene, positives, seed=seed, unlabeled=count)
-        model = _complete(found, task, usual)
+
+        def fit(some: BoolArray, number: int = 0) -> SpectralModel:
+            count = task.config.unlabeled
+            return fit_spectral(options.method, scene, some, seed=seed, unlabeled=count)
+
+        model = _complete(fit(positives), task, usual)
+        if folds:
+            with suppress(LabelError):  # so few labels that none can be spared
+                left_out = crossfit(fit, scene, positives, folds=folds, seed=seed)
     model.save(model_path(task.out, 0, 1))
     for file in checkpoints(checkpoint_path(task.out, 0, 1)):
         file.unlink()  # of a network that was to be trained here before
     _remove_other_models(task, 1)
-    return model
+    return model, left_out
 
 
 def _remove_other_models(task: Task, count: int) -> None:

@@ -38,8 +38,8 @@ def draw_sample(run: Path, out: Path | None = None, *, size: int = SIZE, seed: i
     return path
 
 
-def verify_run(run: Path, points: Path) -> tuple[Verification, float | None]:
-    """What the answers in a file of points tell of a run's map; hectares of a pixel, if known.
+def verify_run(run: Path, points: Path) -> Verification:
+    """What the answers in a file of points tell of a run's map.
 
     points: written by `draw_sample` of this run, its column `present` filled in as far as known.
     """
@@ -61,8 +61,7 @@ def verify_run(run: Path, points: Path) -> tuple[Verification, float | None]:
         )
     if not np.isfinite(found.present).any():
         raise LabelError(f"no point of {points.name} has an answer: fill in its column '{PRESENT}'")
-    verified = verify(strata, found.present, pixels, rng=np.random.default_rng(0))
-    return verified, hectares_of_pixel(grid)
+    return verify(strata, found.present, pixels, rng=np.random.default_rng(0))
 
 
 def read_whole(run: Path) -> tuple[Grid, FloatArray, BoolArray]:

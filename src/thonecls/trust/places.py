@@ -1,0 +1,113 @@
+"""Where labels lie in a scene, and how far the rest of it is from them, in space and spectrum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from thonecls.splits import Coverage, IntArray, blocks_of, coverage_of
+
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+
+COMPONENTS = 10  # principal ones, in which spectra are compared
+ALIKE = 0.95  # of the labels have another label this near, in spectrum
+CORNERS = ("upper left", "upper right", "lower left", "lower right")
+COMPASS = ("north-west", "north-east", "south-west", "south-east")
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where labels lie.
+
+    blocks: of `splits.BLOCK` pixels a side that hold labels; empty: quarters of the scene without
+    any, by name; half: the half of the scene without any, if there is one; middle, farthest: how
+    far from a label half of the scene lies, and all of it, in pixels; unlike: the share of what
+    is mapped whose spectrum is not near that of any label, None where that is not known.
+    """
+
+    coverage: Coverage
+    labels: int
+    blocks: int
+    empty: tuple[str, ...]
+    half: str | None
+    middle: float
+    farthest: float
+    unlike: float | None = None
+
+
+def find_places(
+    labels: IntArray, shape: tuple[int, int], *, north_up: bool = False, unlike: float | None = None
+) -> Places:
+    """Where labels, by flat index, lie in a scene of this shape; north_up: names by the compass.
+
+    >>> found = find_places(np.array([0, 5, 300]), (100, 100))
+    >>> found.coverage, found.blocks, found.half
+    ('part', 1, 'lower half')
+    """
+    rows, columns = np.divmod(labels, shape[1])
+    quarter = 2 * (rows >= shape[0] / 2) + (columns >= shape[1] / 2)
+    bare = np.bincount(quarter, minlength=4) == 0
+    names = COMPASS if north_up else CORNERS
+    halves = ("north", "south", "west", "east") if north_up else ("upper", "lower", "left", "right")
+    pairs = ((0, 1), (2, 3), (0, 2), (1, 3))
+    half = next(
+        (f"{h} half" for h, (i, j) in zip(halves, pairs, strict=True) if bare[i] and bare[j]), None
+    )
+    away = distances(labels, shape, *lattice(shape))
+    return Places(
+        coverage_of(labels, shape),
+        int(labels.size),
+        int(np.unique(blocks_of(labels, shape)).size),
+        tuple(name for name, none in zip(names, bare, strict=True) if none),
+        half,
+        float(np.median(away)),
+        float(away.max()),
+        unlike,
+    )
+
+
+def lattice(shape: tuple[int, int], side: int = 200) -> tuple[IntArray, IntArray]:
+    """Rows and columns, evenly spread over a scene, at most so many of each.
+
+    >>> [part.tolist() for part in lattice((3, 1000), 4)]
+    [[0, 1, 2], [0, 333, 666, 999]]
+    """
+    rows, columns = (
+        np.unique(np.linspace(0, length - 1, min(length, side)).round()).astype(np.int64)
+        for length in shape
+    )
+    return rows, columns
+
+
+def distances(
+    labels: IntArray, shape: tuple[int, int], rows: IntArray, columns: IntArray
+) -> FloatArray:
+    """How far a lattice's pixels lie from the nearest label, in pixels: (rows, columns)."""
+    at = np.stack(np.divmod(labels, shape[1]), axis=1)
+    grid = np.stack(np.meshgrid(rows, columns, indexing="ij"), axis=2)
+    away, _ = cKDTree(at).query(grid.reshape(-1, 2))
+    return np.asarray(away).reshape(len(rows), len(columns))
+
+
+def unlike_labels(labels: NDArray[Any], others: NDArray[Any]) -> BoolArray:
+    """Which of the spectra (n, C) are farther from every label's (m, C) than labels are.
+
+    In principal components of all of them. Of fewer than three labels nothing can be said: none is.
+    """
+    if len(labels) < 3 or not len(others):
+        return np.zeros(len(others), dtype=bool)
+    together = np.concatenate([labels, others]).astype(np.float64)
+    mean, std = together.mean(axis=0), together.std(axis=0)
+    scaled = (together - mean) / np.where(std > 0, std, 1)
+    values, vectors = np.linalg.eigh(scaled.T @ scaled / len(scaled))
+    kept = vectors[:, ::-1][:, :COMPONENTS] / np.sqrt(np.maximum(values[::-1][:COMPONENTS], 1e-9))
+    seen = scaled @ kept
+    tree = cKDTree(seen[: len(labels)])
+    usual = np.asarray(tree.query(seen[: len(labels)], k=2)[0])[:, 1]  # the nearest is itself
+    away = np.asarray(tree.query(seen[len(labels) :])[0])
+    return np.asarray(away > np.quantile(usual, ALIKE))
