@@ -21,8 +21,11 @@ from thonecls.model import Model
 from thonecls.novelty import fit_novelty
 from thonecls.ratio import (
     LOOKS,
+    NEGATIVES,
     RULES,
+    STRENGTHS,
     WINDOWS,
+    _basis,
     fit,
     gaussian_kernel,
     see,
@@ -30,8 +33,8 @@ from thonecls.ratio import (
     window_means,
 )
 from thonecls.ratio_model import RatioModel, fit_ratio, spread_of
-from thonecls.scene import Scene, as_scene
-from thonecls.splits import coverage_of
+from thonecls.scene import FloatArray, Scene, as_scene
+from thonecls.splits import Coverage, Folds, coverage_of
 from thonecls.store import save
 from thonecls.train import fit as fit_network
 
@@ -91,17 +94,65 @@ def test_in_a_world_of_few_kinds_the_ratio_is_that_of_their_shares() -> None:
     assert np.allclose(kinds @ found[0], p / u, atol=1e-6)
 
 
-def test_labels_left_out_have_the_mean_one_and_machines_add_up() -> None:
-    rng = np.random.default_rng(0)
-    means = {w: rng.normal(size=(300, 4)).astype(np.float32) for w in WINDOWS}
+def some_means(count: int, seed: int = 0) -> dict[int, FloatArray]:
+    rng = np.random.default_rng(seed)
+    return {w: rng.normal(size=(count, 4)).astype(np.float32) for w in WINDOWS}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_labels_left_out_have_the_mean_one_and_machines_add_up(rule: Coverage) -> None:
+    means = some_means(300)
     positive = {w: m[:40] + 2 for w, m in means.items()}
     spread = np.ones(4, np.float32)
-    fitted = fit(positive, means, spread, RULES["part"], np.random.default_rng(1))
-    assert fitted.held_out.mean() == pytest.approx(1)
-    assert len(fitted.machines) == len(LOOKS)
-    together = sum(m(see(means, m.look, spread)) for m in fitted.machines)
-    assert np.allclose(together, fitted.unlabeled, atol=1e-3)
-    assert fitted.unlabeled.mean() < 0.5
+    found = fit(positive, means, spread, np.random.default_rng(1)).by(RULES[rule])
+    assert found.held_out.mean() == pytest.approx(1)
+    assert len(found.machines) == len(LOOKS)
+    together = sum(m(see(means, m.look, spread)) for m in found.machines)
+    assert np.allclose(together, found.unlabeled, atol=2e-3)
+    assert found.unlabeled.mean() < 0.5
+    assert np.isnan(found.by_place).all()  # no fold was asked for
+
+
+def test_a_fold_is_scored_as_by_a_fit_without_it() -> None:
+    """The same kernels, and positives that differ: what a fold scores is what it scores alone."""
+    means = some_means(200)
+    positive = {w: m[:30] + 1.5 for w, m in means.items()}
+    fold = np.arange(30) // 15
+    apart = np.stack([fold == 1, (fold == 0) & (np.arange(30) > 3)])
+    spread = np.ones(4, np.float32)
+    found = fit(positive, means, spread, np.random.default_rng(1), folds=Folds(fold, apart))
+    total = np.zeros((4, 30))
+    for (look, centres, gamma), _ in zip(found.kernels, found.weights, strict=True):
+        basis = _basis(centres, gamma)
+        p, u = (
+            gaussian_kernel(see(x, look, spread), centres, gamma) @ basis for x in (positive, means)
+        )
+        for k in (0, 1):
+            weights = solve(p[apart[k]].mean(axis=0)[None], u, STRENGTHS)[:, 0]
+            total[:, fold == k] += weights @ p[fold == k].T
+    scaled = found.by_place * (total / found.by_place).mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(total, scaled, rtol=1e-3, atol=1e-4)
+
+
+def test_known_negatives_are_pushed_down() -> None:
+    means = some_means(300)
+    positive = {w: m[:40] + 1 for w, m in means.items()}
+    negative = {w: m[40:50] + 1 for w, m in means.items()}
+    spread = np.ones(4, np.float32)
+    scores = []
+    for known in (None, negative):
+        found = fit(positive, means, spread, np.random.default_rng(1), negative=known)
+        ratio = found.by(RULES["part"])
+        scores.append(np.mean([m(see(negative, m.look, spread)) for m in ratio.machines]))
+    assert scores[1] < 0.7 * scores[0]
+
+
+def test_negatives_add_to_the_moments() -> None:
+    rng = np.random.default_rng(0)
+    mean, unlabeled, negative = rng.normal(size=(1, 4)), rng.normal(size=(50, 4)), np.eye(4)[:2]
+    moments = unlabeled.T @ unlabeled / 50 + NEGATIVES * np.diag([0.5, 0.5, 0, 0])
+    plain = np.linalg.solve(moments + 1e-2 * np.eye(4), mean[0])
+    np.testing.assert_allclose(solve(mean, unlabeled, (1e-2,), negative)[0, 0], plain)
 
 
 @pytest.mark.learning

@@ -17,18 +17,19 @@ import scipy.ndimage
 from numpy.typing import NDArray
 
 from thonecls.scene import BoolArray, FloatArray
-from thonecls.splits import Coverage
+from thonecls.splits import Coverage, Folds
 
 # What these numbers rest on: docs/adr/0014-density-ratio.md.
 CENTRES = 1000  # unlabeled pixels that kernels lie around
 MOST_POSITIVES = 400  # labels that kernels lie around
 WIDTH = 0.7  # of the kernel: its gamma times the variance of the features
 FOLDS = 5
+STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1)  # λ: how freely the ratio may bend, from very to hardly
+NEGATIVES = 1.0  # what known negatives weigh, against all unlabeled pixels
 RANK = 1e-5  # of the largest eigenvalue of a kernel: smaller ones are rounding
 CHUNK = 2**13  # pixels that are scored at a time
 
 Array64 = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 class Look(NamedTuple):
@@ -53,7 +54,7 @@ HALO = WINDOWS[-1] // 2
 
 
 class Rule(NamedTuple):
-    """How freely the ratio may bend (strengths λ, whose solutions are averaged), and the cut.
+    """How freely the ratio may bend (by some of `STRENGTHS`, solutions are averaged), and the cut.
 
     cut: a part of the mean score of labels that were left out; fair: whether labels are a fair
     sample of the class, so that they tell how much of the scene it covers. Then the cut lies
@@ -155,29 +156,57 @@ def see(means: dict[int, FloatArray], look: Look, spread: FloatArray) -> FloatAr
     return np.ascontiguousarray(seen, dtype=np.float32)
 
 
-def solve(means: NDArray[Any], unlabeled: NDArray[Any], strengths: tuple[float, ...]) -> Array64:
+def solve(
+    means: NDArray[Any],
+    unlabeled: NDArray[Any],
+    strengths: tuple[float, ...],
+    negative: NDArray[Any] | None = None,
+) -> Array64:
     """The least-squares ratio for several sets of positives, each by its mean: (s, f, k).
 
     means: (f, k), unlabeled: (n, k) features; for every strength λ the w that minimises
-    E_u[(w·x)²] / 2 - w·mean + λ |w|² / 2.
+    E_u[(w·x)²] / 2 - w·mean + λ |w|² / 2. negative: (m, k) of pixels that are not the class; then
+    γ E_n[(w·x)²] / 2 is added, γ being `NEGATIVES`: a ratio that is to be 0 there.
 
     >>> world = np.eye(2)  # two kinds of pixels; positives are of the first, as half of all are
     >>> solve(world[:1], world, (1e-9,)).round(3).tolist()
     [[[2.0, 0.0]]]
     """
     moments = (unlabeled.T @ unlabeled / len(unlabeled)).astype(np.float64)
+    if negative is not None and len(negative):
+        moments += NEGATIVES * (negative.T @ negative / len(negative)).astype(np.float64)
     values, vectors = np.linalg.eigh(moments)
     along, values = means @ vectors, np.maximum(values, 0)
     return np.stack([(along / (values + strength)) @ vectors.T for strength in strengths])
 
 
 class Fitted(NamedTuple):
-    """Machines whose sum has the mean 1 on labels that are left out.
+    """Solutions for every strength of `STRENGTHS`, by which rules choose.
 
-    held_out: (n_p,) what labels score that are left out at random; by_place: (n_p,) what they
-    score in the folds that were given, NaN where no label is left; unlabeled: (n_u,) what others
-    score.
+    Each is the sum over the looks, so that labels left out at random score 1 on average. held_out:
+    (s, n_p) what these score; by_place: (s, n_p) what labels score in the folds that were given,
+    NaN where no label is left; unlabeled: (s, n_u) what others score.
     """
+
+    kernels: tuple[tuple[Look, FloatArray, float], ...]  # of a look: centres and gamma
+    weights: tuple[Array64, ...]  # of a look: (s, centres)
+    held_out: Array64
+    by_place: Array64
+    unlabeled: Array64
+
+    def by(self, rule: Rule) -> Ratio:
+        """The mean of the solutions for a rule's strengths."""
+        chosen = [STRENGTHS.index(strength) for strength in rule.strengths]
+        machines = tuple(
+            Machine(look, centres, gamma, weights[chosen].mean(axis=0).astype(np.float32))
+            for (look, centres, gamma), weights in zip(self.kernels, self.weights, strict=True)
+        )
+        means = (part[chosen].mean(axis=0) for part in self[2:])
+        return Ratio(machines, *means)
+
+
+class Ratio(NamedTuple):
+    """Machines whose sum has the mean 1 on labels that are left out; else as `Fitted`, (n,)."""
 
     machines: tuple[Machine, ...]
     held_out: Array64
@@ -189,63 +218,49 @@ def fit(
     positive: dict[int, FloatArray],
     unlabeled: dict[int, FloatArray],
     spread: FloatArray,
-    rule: Rule,
     rng: np.random.Generator,
     *,
-    places: IntArray | None = None,
-    apart: BoolArray | None = None,
+    folds: Folds | None = None,
+    negative: dict[int, FloatArray] | None = None,
 ) -> Fitted:
     """The ratio of positives to unlabeled pixels; both: means (n, k) over every window.
 
-    places: (n_p,) the fold of each positive, by where it lies; apart: (folds, n_p) which positives
-    lie far enough from a fold to be learnt from while it is left out; see `judging_folds`.
-
-    Every look and every strength has its own solution. Those of one strength are added over the
-    looks and scaled so that the positives, each scored without its own fold, have the mean 1; then
-    the strengths are averaged.
+    folds: of the positives, for `by_place`; negative: means of pixels that are known not to be the
+    class.
     """
-    count = len(positive[WINDOWS[0]])
-    folds = min(FOLDS, count)
-    fold = rng.permutation(count) % folds
+    count, others = len(positive[WINDOWS[0]]), len(unlabeled[WINDOWS[0]])
+    parts = min(FOLDS, count)
+    fold = rng.permutation(count) % parts
     kept = np.sort(rng.permutation(count)[:MOST_POSITIVES])
-    others = len(unlabeled[WINDOWS[0]])
     centres = np.sort(rng.permutation(others)[:CENTRES])
-    if places is None or apart is None:
-        places, apart = np.zeros(count, np.int64), np.zeros((1, count), dtype=bool)
-    # Which positives a solution learns from: all but a fold, all, all that are far from a place.
-    learnt = [fold != k if folds > 1 else fold == k for k in range(folds)]
+    places, apart = folds or Folds(np.zeros(count, np.int64), np.zeros((1, count), dtype=bool))
+    # Which positives a solution learns from: all but a part, all, all that are apart from a fold.
+    learnt = [fold != k if parts > 1 else fold == k for k in range(parts)]
     learnt += [np.ones(count, dtype=bool), *apart]
-    held_out, by_place, scores = (
-        np.zeros((len(rule.strengths), n)) for n in (count, count, others)
-    )
-    weights, bases = [], []
+    held_out, by_place, scores = (np.zeros((len(STRENGTHS), n)) for n in (count, count, others))
+    kernels, weights = [], []
     for look in LOOKS:
         of_p, of_u = see(positive, look, spread), see(unlabeled, look, spread)
-        around = np.concatenate([of_p[kept], of_u[centres]])
+        of_n = of_p[:0] if negative is None else see(negative, look, spread)
+        around = np.concatenate([of_p[kept], of_n, of_u[centres]])
         gamma = WIDTH / max(float(of_u.var(axis=0, dtype=np.float64).sum()), 1e-12)
         basis = _basis(around, gamma)
-        p, u = (gaussian_kernel(x, around, gamma) @ basis for x in (of_p, of_u))
+        p, u, n = (gaussian_kernel(x, around, gamma) @ basis for x in (of_p, of_u, of_n))
         means = np.stack([p[some].sum(axis=0) / max(1, some.sum()) for some in learnt])
-        found = solve(means, u, rule.strengths)
+        found = solve(means, u, STRENGTHS, n)
         held_out += np.einsum("sij,ij->si", found[:, fold], p)
-        by_place += np.einsum("sij,ij->si", found[:, folds + 1 + places], p)
-        scores += found[:, folds].astype(np.float32) @ u.T
-        weights.append(found[:, folds])
-        bases.append((look, around, gamma, basis))
-    scale = (np.maximum(held_out.mean(axis=1), 1e-6) * len(rule.strengths))[:, None]
-    machines = tuple(
-        Machine(
-            look,
-            around,
-            gamma,
-            (basis.astype(np.float64) @ (w / scale).sum(axis=0)).astype(np.float32),
-        )
-        for (look, around, gamma, basis), w in zip(bases, weights, strict=True)
-    )
+        by_place += np.einsum("sij,ij->si", found[:, parts + 1 + places], p)
+        scores += found[:, parts].astype(np.float32) @ u.T
+        weights.append(found[:, parts] @ basis.T.astype(np.float64))
+        kernels.append((look, around, gamma))
+    scale = np.maximum(held_out.mean(axis=1, keepdims=True), 1e-6)
     alone = ~np.array([some.any() for some in apart])
     by_place[:, alone[places]] = np.nan
-    summed = [(values / scale).sum(axis=0) for values in (held_out, by_place, scores)]
-    return Fitted(machines, *summed)
+    return Fitted(
+        tuple(kernels),
+        tuple(w / scale for w in weights),
+        *(part / scale for part in (held_out, by_place, scores)),
+    )
 
 
 def _basis(centres: FloatArray, gamma: float) -> FloatArray:

@@ -17,7 +17,7 @@ from scipy.special import expit
 
 from thonecls import store
 from thonecls.collage import Pool, build_pool
-from thonecls.errors import ConfigError
+from thonecls.errors import ConfigError, LabelError
 from thonecls.model import Crossfit, Scorer, load_novelty, save_novelty, score_whole
 from thonecls.novelty import Novelty
 from thonecls.priors import bbe
@@ -28,8 +28,11 @@ from thonecls.ratio import (
     RULES,
     WIDTH,
     WINDOWS,
+    Fitted,
     Look,
     Machine,
+    Ratio,
+    Rule,
     by_pixel,
     fit,
     score,
@@ -62,6 +65,7 @@ BLOCK = 16  # half a side of the windows that stand for a large scene
 WINDOWS_OF_SCENE = 512  # of them
 WHOLE = 2**18  # pixels of a scene that is held whole
 FEWEST_FAIR = 20  # labels that tell how much of a scene the class covers
+MOST_MORE = 2.6  # times the strict map: a lenient one that is larger is not believed
 STEEP = 3.0  # the logit of a pixel that scores as the mean label left out
 TILE = 448  # pixels a side
 
@@ -180,15 +184,17 @@ def fit_ratio(
     *,
     seed: int = 0,
     coverage: Coverage | None = None,
+    negatives: BoolArray | None = None,
 ) -> RatioModel:
     """Fit the density ratio to one scene: seconds, whatever its size.
 
     scene: a scene, a source, or a (C, H, W) array; labels: `Labels`, of which the positives are
     taken, or positives as an (H, W) mask or (n, 2) row/column pairs. coverage: whether labels come
     from all over the scene ("all"), from a part of it, or from a patch or two; by where they lie
-    unless told. The same seed gives the same bits on the same machine.
+    unless told. negatives: (H, W) mask of pixels that are known not to be the class, if any are.
+    The same seed gives the same bits on the same machine.
     """
-    return crossfit_ratio(scene, labels, seed=seed, coverage=coverage)[0]
+    return crossfit_ratio(scene, labels, seed=seed, coverage=coverage, negatives=negatives)[0]
 
 
 def crossfit_ratio(
@@ -197,6 +203,7 @@ def crossfit_ratio(
     *,
     seed: int = 0,
     coverage: Coverage | None = None,
+    negatives: BoolArray | None = None,
     folds: int = 0,
 ) -> tuple[RatioModel, Crossfit]:
     """The model of all labels as `fit_ratio` gives it, and labels scored without those near them.
@@ -216,9 +223,15 @@ def crossfit_ratio(
     positive = np.unique(positive)
     if positive.size > POSITIVES:
         positive = np.sort(rng.choice(positive, POSITIVES, replace=False))
+    known = positive
+    if negatives is not None:
+        refused = np.flatnonzero(negatives)
+        if np.isin(refused, positive).any():
+            raise LabelError("a pixel is marked as the class and as not the class: correct one")
+        known = np.union1d(positive, refused)
     pool = build_pool(
         source,
-        positive,
+        known,
         block=BLOCK,
         components=COMPONENTS,
         rng=rng,
@@ -227,19 +240,31 @@ def crossfit_ratio(
         windows=WINDOWS_OF_SCENE,
         margin=HALO,
     )
-    found = coverage or coverage_of(pool.pixels, source.shape)
-    rule = RULES[found]
-    of_p, of_u = sample(pool, PIXELS, rng)
-    count = max(1, folds)
-    fold, apart = judging_folds(
-        pool.pixels, source.shape, count, found, np.random.default_rng(seed)
+    of_labels, of_u = sample(pool, PIXELS, rng)
+    is_class = np.isin(pool.pixels, positive)
+    of_p, of_n = (
+        {w: means[some] for w, means in of_labels.items()} for some in (is_class, ~is_class)
     )
+    labelled = pool.pixels[is_class]
+    if not labelled.size:
+        raise LabelError("no positive label lies on a valid pixel: check labels and nodata value")
+    found = coverage or coverage_of(labelled, source.shape)
+    judging = np.random.default_rng(seed)
+    folds_ = judging_folds(labelled, source.shape, max(1, folds), found, judging)
     spread = spread_of(pool.statistics)
-    fitted = fit(of_p, of_u, spread, rule, rng, places=fold, apart=apart)
-    cut = rule.cut
-    if rule.fair and len(fitted.held_out) >= FEWEST_FAIR:
-        share = min(1.0, bbe(fitted.held_out, fitted.unlabeled))
-        cut = (cut + float(np.quantile(fitted.unlabeled, 1 - share))) / 2
+    fitted = fit(of_p, of_u, spread, rng, folds=folds_, negative=of_n)
+    rule = RULES[found]
+    ratio, cut, share = _cut(fitted, rule)
+    reason = rule.reason
+    if found == "part" and coverage is None:
+        strict, higher, sure = _cut(fitted, RULES["all"])
+        if share > MOST_MORE * max(sure, 1 / PIXELS):
+            rule, ratio, cut = RULES["all"], strict, higher
+            reason = (
+                f"{rule.reason.rpartition(',')[0]}; labels come from a part of the scene, but a "
+                f"more lenient map would be {share / max(sure, 1 / PIXELS):.1f} times as large, "
+                "which is not believed"
+            )
     training = {
         "config": {
             "components": COMPONENTS,
@@ -251,25 +276,35 @@ def crossfit_ratio(
             "cut": round(cut, 4),
         },
         "scene": {"bands": source.bands, "rows": source.shape[0], "columns": source.shape[1]},
-        "positives": len(pool.labels),
+        "positives": len(labelled),
+        "negatives": int((~is_class).sum()),
         "unlabeled": len(of_u[WINDOWS[0]]),
         "coverage": found,
-        "threshold_reason": rule.reason,
-        "recall_left_out": round(float((fitted.held_out > cut).mean()), 4),
+        "threshold_reason": reason,
+        "recall_left_out": round(float((ratio.held_out > cut).mean()), 4),
         "seconds": round(time.perf_counter() - began, 3),
         "finished": True,
         "versions": {"thonecls": __version__, "commit": commit(), "numpy": np.__version__},
         "python": platform.python_version(),
         "seed": seed,
     }
-    model = RatioModel(fitted.machines, pool.statistics, cut, training)
-    return model, Crossfit(pool.pixels, fold, as_probability(fitted.by_place, cut))
+    model = RatioModel(ratio.machines, pool.statistics, cut, training)
+    return model, Crossfit(labelled, folds_.fold, as_probability(ratio.by_place, cut))
+
+
+def _cut(fitted: Fitted, rule: Rule) -> tuple[Ratio, float, float]:
+    """The ratio by a rule, where it is cut, and the share of the scene that lies above."""
+    ratio, cut = fitted.by(rule), rule.cut
+    if rule.fair and len(ratio.held_out) >= FEWEST_FAIR:
+        share = min(1.0, bbe(ratio.held_out, ratio.unlabeled))
+        cut = (cut + float(np.quantile(ratio.unlabeled, 1 - share))) / 2
+    return ratio, cut, float((ratio.unlabeled > cut).mean())
 
 
 def sample(
     pool: Pool, count: int, rng: np.random.Generator
 ) -> tuple[dict[int, FloatArray], dict[int, FloatArray]]:
-    """Means over every window, of a pool's positives and of unlabeled pixels from anywhere."""
+    """Means over every window, of a pool's labels and of unlabeled pixels from anywhere."""
     ends = np.cumsum([len(places) for places in pool.places])
     drawn = np.sort(rng.choice(ends[-1], min(count, int(ends[-1])), replace=False))
     part_of = np.searchsorted(ends, drawn, side="right")

@@ -25,7 +25,7 @@ FloatArray = NDArray[np.float64]
 NEAR = 0.25  # of a probability from the threshold: near the cut
 UNUSUAL = 1.0  # novelty above which a pixel is unlike the training scene
 JEFFREYS = 0.5  # both numbers of the Beta distribution that is the prior of a stratum's share
-DRAWS = 20_000
+DRAWS = 4_000
 FEWEST = 3  # points in every stratum that has pixels, if there are as many
 
 
