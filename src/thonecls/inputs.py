@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,17 @@ from thonecls.raster import (
 )
 from thonecls.scene import BoolArray, Grid, Source
 from thonecls.splits import positive_mask
-from thonecls.vector import burn_positives, burn_truth, is_vector, read_label_raster, read_labelled
+from thonecls.vector import (
+    PRESENT,
+    burn_positives,
+    burn_truth,
+    columns_of,
+    count_features,
+    is_vector,
+    read_label_raster,
+    read_labelled,
+    read_points,
+)
 
 VECTOR_ONLY = ("layer", "where", "all_touched", "crs", "buffer")  # options of labels
 
@@ -39,11 +50,15 @@ class SceneInput:
 
 @dataclass(frozen=True, eq=False)
 class LabelInput:
-    """Positives as an (H, W) mask; notes: what became of the file's features."""
+    """Positives as an (H, W) mask; notes: what became of the file's features.
+
+    negatives: (H, W), where the class is known not to be, None where nobody said.
+    """
 
     path: Path
     mask: BoolArray
     notes: tuple[str, ...] = ()
+    negatives: BoolArray | None = None
 
 
 def is_array(path: Path) -> bool:
@@ -135,8 +150,42 @@ def _holds_pixels(path: Path) -> bool:
 
 
 def read_labels(path: Path, grid: Grid, options: LabelOptions | None = None) -> LabelInput:
-    """The positive pixels that a file of labels marks on a scene's grid, whatever its kind."""
+    """The pixels that a file of labels marks on a scene's grid, whatever its kind.
+
+    With the answers and negatives that the options name, or that the file itself has in a column
+    `present`.
+    """
     options = options or LabelOptions()
+    found = _read_marked(path, grid, options)
+    mask, notes = found.mask, [*found.notes]
+    negatives = np.zeros_like(mask) if found.negatives is None else found.negatives
+    if options.answers is not None:
+        points = read_points(Path(options.answers), grid)
+        yes, no = (points.pixels[points.present == answer] for answer in (1, 0))
+        mask, negatives = mask.copy(), negatives.copy()
+        mask.flat[yes] = True
+        negatives.flat[no] = True
+        notes.append(
+            f"{Path(options.answers).name}: {len(yes)} points are the class, {len(no)} are not, "
+            f"{len(points.pixels) - len(yes) - len(no)} have no answer"
+        )
+    if options.negatives is not None:
+        other = _read_marked(Path(options.negatives), grid, LabelOptions(crs=options.crs))
+        negatives = negatives | other.mask
+    if both := int((mask & negatives).sum()):
+        raise LabelError(
+            f"{both} pixels are marked as the class and as not the class: correct the labels, the "
+            "answers or the negatives"
+        )
+    if negatives.any():
+        notes.append(f"{int(negatives.sum())} pixels are known not to be the class")
+    return replace(
+        found, mask=mask, notes=tuple(notes), negatives=negatives if negatives.any() else None
+    )
+
+
+def _read_marked(path: Path, grid: Grid, options: LabelOptions) -> LabelInput:
+    """What one file marks, without other files."""
     if _holds_pixels(path):
         listed = () if is_array(path) else ("target", "labels_variable")
         _refuse_options(path, options, (*VECTOR_ONLY, *listed))
@@ -147,15 +196,20 @@ def read_labels(path: Path, grid: Grid, options: LabelOptions | None = None) -> 
         raster = read_label_raster(path, grid, target=options.target)
         return LabelInput(path, raster.mask, (raster.note,))
     _refuse_options(path, options, ("target", "labels_variable"))
-    burnt = burn_positives(
+    answered = options.where is None and PRESENT in columns_of(path, options.layer)
+    burn = partial(
+        burn_positives,
         path,
         grid,
         layer=options.layer,
-        where=options.where,
         all_touched=options.all_touched,
         crs=options.crs,
         buffer=options.buffer,
     )
+    burnt = burn(where=f"{PRESENT} = 1" if answered else options.where)
+    negatives = None
+    if answered and count_features(path, options.layer, f"{PRESENT} = 0"):
+        negatives = burn(where=f"{PRESENT} = 0").mask
     kinds = {
         "inside": burnt.inside,
         "outside the scene": burnt.outside,
@@ -168,7 +222,9 @@ def read_labels(path: Path, grid: Grid, options: LabelOptions | None = None) -> 
         notes.append(f"{burnt.doubled} points fall on a pixel that is labelled already")
     if burnt.repaired:
         notes.append(f"{burnt.repaired} polygons were invalid and are mended")
-    return LabelInput(path, burnt.mask, tuple(notes))
+    if answered:
+        notes.append(f"its column {PRESENT} tells where the class is (1) and where it is not (0)")
+    return LabelInput(path, burnt.mask, tuple(notes), negatives)
 
 
 def _refuse_options(path: Path, options: LabelOptions, names: tuple[str, ...]) -> None:

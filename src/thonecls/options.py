@@ -41,3 +41,11 @@ class LabelOptions:
     crs: str | None = _option("The labels' CRS, such as EPSG:4326, whatever the file says.")
     buffer: float | None = _option("Widen the features by a distance, in the scene's units.")
     labels_variable: str | None = _option("The labels' array, where the file holds several.")
+    answers: str | None = _option(
+        "Points of `thonecls suggest` or `sample` with your answers: 1 in their column present "
+        "adds a label, 0 a place where the class is not."
+    )
+    negatives: str | None = _option(
+        "A file, as of labels, of places where the class is not, if you know some. In a layer of "
+        "labels a column present with 0 says the same."
+    )

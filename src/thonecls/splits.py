@@ -29,6 +29,7 @@ AROUND = 2  # pixels about a label that are its neighbours
 CROWDED = 0.25  # of the pixels around labels that are labelled: more is a patch
 APART = 8  # pixels between labels of a fold of places and those that its model learns from
 LLOYD = 20  # rounds of k-means
+KNOWN = 0.5  # of the unlabeled pixels of a training are negatives, where some are known
 Coverage = Literal["all", "part", "patch"]
 
 
@@ -84,6 +85,23 @@ def draw_labels(
     if not positives[valid].any() and positives.any():
         raise LabelError("every labelled positive lies on nodata: check labels and nodata value")
     return Labels(np.flatnonzero(positives & valid), drawn)
+
+
+def with_negatives(labels: Labels, negatives: IntArray) -> Labels:
+    """Labels whose unlabeled pixels hold known negatives so often that they are `KNOWN` of them.
+
+    A loss that takes unlabeled pixels as a mixture is pushed down hardest where they are most: this
+    is how it learns from negatives that are few, and from odd places.
+
+    >>> labels = Labels(np.array([1]), np.arange(10, 14))
+    >>> with_negatives(labels, np.array([7, 8])).unlabeled.tolist()
+    [7, 7, 8, 8, 10, 11, 12, 13]
+    """
+    if not negatives.size:
+        return labels
+    wanted = KNOWN / (1 - KNOWN) * labels.unlabeled.size
+    repeated = np.repeat(negatives, max(1, round(wanted / negatives.size)))
+    return Labels(labels.positive, np.sort(np.concatenate([labels.unlabeled, repeated])))
 
 
 def blocks_of(pixels: IntArray, shape: tuple[int, ...], block: int = BLOCK) -> IntArray:

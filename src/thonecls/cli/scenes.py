@@ -471,6 +471,41 @@ def sample(
 
 
 @app.command
+def suggest(
+    run: Annotated[Path, Parameter(help="The folder of a training.")],
+    *,
+    size: Annotated[int, Parameter(help="Places to look at.")] = 20,
+    out: Annotated[
+        Path | None, Parameter(help="File for the places; suggestions.gpkg in the run's folder.")
+    ] = None,
+    seed: Seed = 0,
+    json: Json = False,
+) -> int:
+    """Name places worth a look: in doubt, far from all labels, spread over the scene.
+
+    Write 1 into the column `present` where the class is, 0 where it is not, nothing where you
+    cannot tell, and train again with --answers: twenty answers are worth more than hundreds of
+    further labels where there are some already.
+
+    Example: thonecls suggest run --size 20
+    """
+    from thonecls.workflow import suggest_places
+
+    path = suggest_places(run, out, size=size, seed=seed)
+    if json:
+        print(jsonlib.dumps({"run": str(run), "points": str(path)}))
+        return 0
+    console = Console()
+    console.print(f"places: {escape(str(path))}", soft_wrap=True)
+    console.print(
+        "fill in the column 'present' (1 or 0), then train again with "
+        f"--answers {escape(shlex.quote(str(path)))}",
+        soft_wrap=True,
+    )
+    return 0
+
+
+@app.command
 def prior(
     scene: SceneFile,
     labels: LabelsFile,

@@ -24,7 +24,14 @@ from thonecls.trust.evidence import (
     wilson,
 )
 from thonecls.trust.opinions import Opinion, compare
-from thonecls.trust.places import Places, distances, find_places, lattice, unlike_labels
+from thonecls.trust.places import (
+    Places,
+    distances,
+    find_places,
+    lattice,
+    spectral_components,
+    unlike_labels,
+)
 from thonecls.trust.stability import Stability, Votes, count_votes, stability
 from thonecls.trust.thresholds import Choice, Curve, choose_threshold, threshold_curve
 from thonecls.trust.verification import STRATA, Verification, draw_points, stratify, verify
@@ -63,6 +70,7 @@ __all__ = [
     "rates",
     "resample",
     "span",
+    "spectral_components",
     "stability",
     "stratify",
     "summarise",

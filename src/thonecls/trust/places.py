@@ -94,20 +94,23 @@ def distances(
     return np.asarray(away).reshape(len(rows), len(columns))
 
 
-def unlike_labels(labels: NDArray[Any], others: NDArray[Any]) -> BoolArray:
-    """Which of the spectra (n, C) are farther from every label's (m, C) than labels are.
+def spectral_components(spectra: NDArray[Any]) -> FloatArray:
+    """Principal components of spectra (n, C), white: (n, k)."""
+    values = spectra.astype(np.float64)
+    std = values.std(axis=0)
+    scaled = (values - values.mean(axis=0)) / np.where(std > 0, std, 1)
+    sizes, vectors = np.linalg.eigh(scaled.T @ scaled / max(1, len(scaled)))
+    kept = vectors[:, ::-1][:, :COMPONENTS]
+    return np.asarray(scaled @ (kept / np.sqrt(np.maximum(sizes[::-1][:COMPONENTS], 1e-9))))
 
-    In principal components of all of them. Of fewer than three labels nothing can be said: none is.
+
+def unlike_labels(labels: FloatArray, others: FloatArray) -> BoolArray:
+    """Which of the others (n, k) are farther from every label (m, k) than labels are.
+
+    Both: components. Of fewer than three labels nothing can be said: none is.
     """
     if len(labels) < 3 or not len(others):
         return np.zeros(len(others), dtype=bool)
-    together = np.concatenate([labels, others]).astype(np.float64)
-    mean, std = together.mean(axis=0), together.std(axis=0)
-    scaled = (together - mean) / np.where(std > 0, std, 1)
-    values, vectors = np.linalg.eigh(scaled.T @ scaled / len(scaled))
-    kept = vectors[:, ::-1][:, :COMPONENTS] / np.sqrt(np.maximum(values[::-1][:COMPONENTS], 1e-9))
-    seen = scaled @ kept
-    tree = cKDTree(seen[: len(labels)])
-    usual = np.asarray(tree.query(seen[: len(labels)], k=2)[0])[:, 1]  # the nearest is itself
-    away = np.asarray(tree.query(seen[len(labels) :])[0])
-    return np.asarray(away > np.quantile(usual, ALIKE))
+    tree = cKDTree(labels)
+    usual = np.asarray(tree.query(labels, k=2)[0])[:, 1]  # the nearest is itself
+    return np.asarray(tree.query(others)[0] > np.quantile(usual, ALIKE))

@@ -69,6 +69,20 @@ def read_layer(
     return frame if columns is None else _keep(frame, columns, path.name)
 
 
+def columns_of(path: Path, layer: str | None = None) -> list[str]:
+    """The attributes of a vector file's layer."""
+    frame = read_layer(path, layer=layer)
+    return [str(name) for name in frame.columns if name != frame.geometry.name]
+
+
+def count_features(path: Path, layer: str | None, where: str) -> int:
+    """How many features of a layer a filter picks."""
+    try:
+        return len(read_layer(path, layer=layer, where=where))
+    except LabelError:  # none
+        return 0
+
+
 def _choose_layer(path: Path, layer: str | None) -> tuple[str, str]:
     """What to open and which layer in it: the one that is named, or the only one."""
     layers = _zipped(path) if path.suffix.lower() == ".zip" else _listed(path)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from thonecls.workflow.mapping import map_scene as map_scene
     from thonecls.workflow.reporting import TruthFile as TruthFile
     from thonecls.workflow.reporting import write_report as write_report
+    from thonecls.workflow.suggesting import suggest_places as suggest_places
     from thonecls.workflow.training import train_scene as train_scene
     from thonecls.workflow.verifying import draw_sample as draw_sample
 
@@ -25,6 +26,7 @@ _HOMES = {
     "describe": "thonecls.workflow.describing",
     "estimate_priors": "thonecls.workflow.describing",
     "map_scene": "thonecls.workflow.mapping",
+    "suggest_places": "thonecls.workflow.suggesting",
     "train_scene": "thonecls.workflow.training",
     "write_report": "thonecls.workflow.reporting",
 }

@@ -18,7 +18,7 @@ from thonecls.model import Crossfit
 from thonecls.report import draw_curves
 from thonecls.scene import BoolArray
 from thonecls.splits import IntArray
-from thonecls.trust import lattice, unlike_labels
+from thonecls.trust import lattice, spectral_components, unlike_labels
 from thonecls.workflow.commands import TrainOptions
 from thonecls.workflow.crossfitting import second_opinions
 from thonecls.workflow.evidence import Evidence, read_lattice, save_evidence, spectra_at
@@ -167,8 +167,11 @@ def _keep_evidence(
         but=task.options.method,
     )
     seen = looked_at.cube[:, looked_at.valid].T
+    together = spectral_components(np.concatenate([spectra, seen]))
     unlike = np.zeros(looked_at.shape, dtype=bool)
-    unlike[looked_at.valid] = unlike_labels(spectra, seen)
+    unlike[looked_at.valid] = unlike_labels(together[: len(spectra)], together[len(spectra) :])
+    components = np.full((*looked_at.shape, together.shape[1]), np.nan, np.float32)
+    components[looked_at.valid] = together[len(spectra) :]
     some = np.sort(rng.choice(len(seen), min(SPECTRA, len(seen)), replace=False))
     scores = [scores.ravel() for scores in opinions.values()]
     save_evidence(
@@ -182,6 +185,7 @@ def _keep_evidence(
             columns=at[1],
             opinions=np.stack(scores) if scores else np.empty((0, unlike.size), np.float32),
             unlike=unlike.ravel(),
+            components=components.reshape(unlike.size, -1),
             label_spectra=spectra,
             scene_spectra=seen[some],
             wavelengths=np.array(task.scene.wavelengths or (), dtype=np.float64),

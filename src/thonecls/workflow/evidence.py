@@ -26,7 +26,8 @@ class Evidence:
     pixels), the probability by each model on the lattice of pixels rows × columns; opinions:
     (methods, pixels), scores by other methods there. label_spectra, scene_spectra: (pixels, C), as
     the file has them; wavelengths: (C,), empty where they are not known; unlike: (pixels,) of the
-    lattice, 1 where a spectrum is unlike any label's.
+    lattice, 1 where a spectrum is unlike any label's; components: (pixels, k) of its spectra,
+    white, NaN on nodata.
     """
 
     labels: NDArray[np.int64]
@@ -37,6 +38,7 @@ class Evidence:
     columns: NDArray[np.int64]
     opinions: FloatArray
     unlike: NDArray[np.bool_]
+    components: FloatArray
     label_spectra: FloatArray
     scene_spectra: FloatArray
     wavelengths: NDArray[np.float64]

@@ -24,7 +24,7 @@ from thonecls.options import EVERY, LabelOptions, SceneOptions
 from thonecls.priors import Prior, check_estimators, estimate_priors, usable
 from thonecls.ratio_model import RatioModel, crossfit_ratio
 from thonecls.scene import ArraySource, BoolArray, FloatArray, Scene, Source, read_all, standardize
-from thonecls.splits import check_positives, draw_labels
+from thonecls.splits import Labels, check_positives, draw_labels, with_negatives
 from thonecls.train import OnStep, checkpoints
 from thonecls.workflow.commands import TrainOptions
 from thonecls.workflow.concluding import Task, conclude
@@ -147,6 +147,18 @@ def _prepare(
     """Look the scene over, and estimate the class prior where that is asked."""
     positives = labels.mask
     check_positives(np.flatnonzero(positives), scene.grid.shape)
+    network = METHODS[options.method].network
+    if labels.negatives is not None and options.method != "density-ratio":
+        if not network:
+            raise ConfigError(
+                f"{options.method} has no use for places where the class is not: leave out "
+                "--answers and --negatives, or take another method"
+            )
+        if config.block:
+            raise ConfigError(
+                "collages have no use for places where the class is not: take the density ratio "
+                "(no --method and no --preset), or leave out --answers and --negatives"
+            )
     if isinstance(scene.source, ArraySource) and positives.size > config.budget:
         _check_finite(scene.source)  # windows alone would find a bad pixel only after training
     if options.estimate_prior is not None:
@@ -173,7 +185,7 @@ def _train_all(
         model = deep.train(
             task.options.method,
             task.scene.source,
-            task.positives,
+            _labels(task, task.positives, task.options.seed + index),
             config=task.config,
             generator=torch.Generator().manual_seed(task.options.seed + index),
             on_step=on_step,
@@ -189,6 +201,18 @@ def _train_all(
             file.unlink()
     _remove_other_models(task, count)
     return models
+
+
+def _labels(task: Task, positives: BoolArray, seed: int) -> Labels | BoolArray:
+    """What a network learns from.
+
+    If some negatives are known, they count among the unlabeled pixels for more than their number.
+    """
+    if task.labels.negatives is None:
+        return positives
+    valid = read_all(task.scene.source).valid
+    labels = draw_labels(positives, valid, task.config.unlabeled, np.random.default_rng(seed))
+    return with_negatives(labels, np.flatnonzero(task.labels.negatives & valid))
 
 
 def _leave_out(
@@ -211,7 +235,7 @@ def _leave_out(
         model = deep.train(
             task.options.method,
             task.scene.source,
-            positives,
+            _labels(task, positives, task.options.seed),
             config=task.config,
             generator=torch.Generator().manual_seed(task.options.seed),
             on_step=on_step,
@@ -249,7 +273,12 @@ def _fit(task: Task) -> tuple[RatioModel | SpectralModel, Crossfit]:
     left_out = nothing_left_out(np.flatnonzero(positives))
     if options.method == "density-ratio":
         ratio, scored = crossfit_ratio(
-            scene, positives, seed=seed, coverage=options.coverage, folds=folds
+            scene,
+            positives,
+            seed=seed,
+            coverage=options.coverage,
+            negatives=task.labels.negatives,
+            folds=folds,
         )
         model, left_out = _complete(ratio, task, usual), scored if folds else left_out
     else:

@@ -1,0 +1,52 @@
+"""Places worth a look, from what a run remembers of its scene."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from thonecls.errors import ConfigError, FileError
+from thonecls.trust.suggestions import suggest
+from thonecls.vector import points_path, write_points
+from thonecls.workflow.evidence import load_evidence
+from thonecls.workflow.outputs import read_probability
+from thonecls.workflow.runs import RUN, read_run
+
+SIZE = 20  # places
+
+
+def suggest_places(run: Path, out: Path | None = None, *, size: int = SIZE, seed: int = 0) -> Path:
+    """Write places whose answer would teach a run most; the path of the file.
+
+    In its column `present` belongs 1 where the class is, 0 where it is not, nothing where nobody
+    can tell; `train` takes it by `--answers`.
+    """
+    if size < 1:
+        raise ConfigError(f"'size' must be 1 or more. Got {size} instead")
+    told = read_run(run, {})
+    if "threshold" not in told:
+        raise FileError(f"{run} holds no {RUN} of a training: name the folder of a training")
+    grid, _ = read_probability(run)
+    path = points_path(run / "suggestions" if out is None else out, grid)
+    if path.exists():
+        raise FileError(f"{path} is there already, perhaps with answers: choose another --out")
+    evidence = load_evidence(run)
+    at = np.stack(np.meshgrid(evidence.rows, evidence.columns, indexing="ij"), axis=2).reshape(
+        -1, 2
+    )
+    pixels = at[:, 0] * grid.shape[1] + at[:, 1]
+    chosen = suggest(
+        evidence.unlabeled.mean(axis=0),
+        told["threshold"],
+        at.astype(np.float64),
+        evidence.components,
+        np.isin(pixels, evidence.labels),
+        size,
+        np.random.default_rng(seed),
+    )
+    probability = evidence.unlabeled.mean(axis=0)[chosen]
+    write_points(
+        path, grid, pixels[chosen], {"probability": [round(float(p), 3) for p in probability]}
+    )
+    return path
