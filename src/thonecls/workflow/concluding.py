@@ -17,11 +17,8 @@ from thonecls.metrics import find_degenerate
 from thonecls.model import Crossfit
 from thonecls.report import draw_curves
 from thonecls.scene import BoolArray
-from thonecls.splits import IntArray
-from thonecls.trust import lattice, spectral_components, unlike_labels
 from thonecls.workflow.commands import TrainOptions
-from thonecls.workflow.crossfitting import second_opinions
-from thonecls.workflow.evidence import Evidence, read_lattice, save_evidence, spectra_at
+from thonecls.workflow.evidence import gather_evidence, save_evidence, spread_out
 from thonecls.workflow.layers import Style
 from thonecls.workflow.mapping import (
     OnWindow,
@@ -34,8 +31,6 @@ from thonecls.workflow.mapping import (
 )
 from thonecls.workflow.reporting import TruthFile, write_report
 from thonecls.workflow.runs import CURVES, RUN, model_files, write_json
-
-SPECTRA = 500  # labels and pixels whose spectra are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +91,7 @@ def make_and_judge(
 ) -> dict[str, Any]:
     """Map the scene, keep what the map is judged by, and draw the training; the summary so far."""
     options, out = task.options, task.out
-    rows, columns = lattice(task.scene.grid.shape)
-    spread_out = (rows[:, None] * task.scene.grid.shape[1] + columns).ravel()
-    sample = Sample(np.concatenate([left_out.pixels, spread_out]))
+    sample = Sample(np.concatenate([left_out.pixels, spread_out(task.scene.grid.shape)]))
     threshold, reason = threshold_of(models, options.threshold)
     style = Style(threshold, options.floats, options.label, _tags(task))
     made = make_map(
@@ -110,7 +103,16 @@ def make_and_judge(
         sample=sample,
         on_window=on_window,
     )
-    opinions = _keep_evidence(task, left_out, sample, (rows, columns))
+    evidence, opinions = gather_evidence(
+        task.scene.source,
+        task.positives,
+        left_out,
+        sample.values[:, left_out.pixels.size :],
+        method=options.method,
+        seed=options.seed,
+        wavelengths=task.scene.wavelengths,
+    )
+    save_evidence(out, evidence)
     summary = {
         **facts,
         **_of_training(task, models),
@@ -147,51 +149,6 @@ def _of_training(task: Task, models: Sequence[AnyModel]) -> dict[str, Any]:
         "config": last.get("config", asdict(task.config)),
         "versions": last["versions"],
     }
-
-
-def _keep_evidence(
-    task: Task, left_out: Crossfit, sample: Sample, at: tuple[IntArray, IntArray]
-) -> list[str]:
-    """Write what the map is judged by; the methods that have an opinion on it."""
-    rng = np.random.default_rng(task.options.seed)
-    labelled = left_out.pixels
-    if labelled.size > SPECTRA:
-        labelled = rng.choice(labelled, SPECTRA, replace=False)
-    spectra = spectra_at(task.scene.source, labelled)
-    looked_at = read_lattice(task.scene.source, *at)
-    opinions = second_opinions(
-        task.scene.source,
-        task.positives,
-        looked_at,
-        seed=task.options.seed,
-        but=task.options.method,
-    )
-    seen = looked_at.cube[:, looked_at.valid].T
-    together = spectral_components(np.concatenate([spectra, seen]))
-    unlike = np.zeros(looked_at.shape, dtype=bool)
-    unlike[looked_at.valid] = unlike_labels(together[: len(spectra)], together[len(spectra) :])
-    components = np.full((*looked_at.shape, together.shape[1]), np.nan, np.float32)
-    components[looked_at.valid] = together[len(spectra) :]
-    some = np.sort(rng.choice(len(seen), min(SPECTRA, len(seen)), replace=False))
-    scores = [scores.ravel() for scores in opinions.values()]
-    save_evidence(
-        task.out,
-        Evidence(
-            labels=left_out.pixels,
-            fold=left_out.fold,
-            crossfit=left_out.probability,
-            unlabeled=sample.values[:, left_out.pixels.size :],
-            rows=at[0],
-            columns=at[1],
-            opinions=np.stack(scores) if scores else np.empty((0, unlike.size), np.float32),
-            unlike=unlike.ravel(),
-            components=components.reshape(unlike.size, -1),
-            label_spectra=spectra,
-            scene_spectra=seen[some],
-            wavelengths=np.array(task.scene.wavelengths or (), dtype=np.float64),
-        ),
-    )
-    return list(opinions)
 
 
 def _warning(

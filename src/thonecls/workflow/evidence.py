@@ -11,10 +11,14 @@ from numpy.typing import NDArray
 
 from thonecls.errors import FileError
 from thonecls.files import write_atomically
-from thonecls.scene import FloatArray, Scene, Source, read_all
+from thonecls.model import Crossfit
+from thonecls.scene import BoolArray, FloatArray, Scene, Source, read_all
+from thonecls.trust import lattice, spectral_components, unlike_labels
+from thonecls.workflow.crossfitting import second_opinions
 from thonecls.workflow.runs import EVIDENCE
 
 ROWS = 24  # rows of a large scene that are looked at
+SPECTRA = 500  # labels and pixels whose spectra are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +46,59 @@ class Evidence:
     label_spectra: FloatArray
     scene_spectra: FloatArray
     wavelengths: NDArray[np.float64]
+
+
+def spread_out(shape: tuple[int, int]) -> NDArray[np.int64]:
+    """The flat indices of the lattice of pixels that a map is judged by."""
+    rows, columns = lattice(shape)
+    return (rows[:, None] * shape[1] + columns).ravel()
+
+
+def gather_evidence(
+    source: Source,
+    positives: BoolArray,
+    left_out: Crossfit,
+    unlabeled: FloatArray,
+    *,
+    method: str,
+    seed: int = 0,
+    wavelengths: tuple[float, ...] | None = None,
+) -> tuple[Evidence, list[str]]:
+    """What a map is judged by, and the methods that have an opinion on it.
+
+    unlabeled: (models, pixels) of the map at `spread_out`; method: which made the map.
+    """
+    rng = np.random.default_rng(seed)
+    labelled = left_out.pixels
+    if labelled.size > SPECTRA:
+        labelled = rng.choice(labelled, SPECTRA, replace=False)
+    spectra = spectra_at(source, labelled)
+    rows, columns = lattice(source.shape)
+    looked_at = read_lattice(source, rows, columns)
+    opinions = second_opinions(source, positives, looked_at, seed=seed, but=method)
+    seen = looked_at.cube[:, looked_at.valid].T
+    together = spectral_components(np.concatenate([spectra, seen]))
+    unlike = np.zeros(looked_at.shape, dtype=bool)
+    unlike[looked_at.valid] = unlike_labels(together[: len(spectra)], together[len(spectra) :])
+    components = np.full((*looked_at.shape, together.shape[1]), np.nan, np.float32)
+    components[looked_at.valid] = together[len(spectra) :]
+    some = np.sort(rng.choice(len(seen), min(SPECTRA, len(seen)), replace=False))
+    scores = [scores.ravel() for scores in opinions.values()]
+    evidence = Evidence(
+        labels=left_out.pixels,
+        fold=left_out.fold,
+        crossfit=left_out.probability,
+        unlabeled=unlabeled,
+        rows=rows,
+        columns=columns,
+        opinions=np.stack(scores) if scores else np.empty((0, unlike.size), np.float32),
+        unlike=unlike.ravel(),
+        components=components.reshape(unlike.size, -1),
+        label_spectra=spectra,
+        scene_spectra=seen[some],
+        wavelengths=np.array(wavelengths or (), dtype=np.float64),
+    )
+    return evidence, list(opinions)
 
 
 def save_evidence(out: Path, evidence: Evidence) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -106,7 +106,7 @@ def write_report(
         raise FileError(f"{out / RUN} does not tell the {', '.join(wrong)} of a training: {ANEW}")
     evidence = load_evidence(out)
     grid, probability = read_probability(out)
-    trust = _assess(out, run, evidence, grid)
+    trust = judge_evidence(run, evidence, grid, _history(out))
     scores = _recorded(out, run) if truth is None else _score(out, run, truth)
     pixel = hectares_of_pixel(grid)
     valid = float(np.isfinite(probability).sum())
@@ -136,7 +136,13 @@ def write_report(
     return Written(scores, verdict, report.summary)
 
 
-def _assess(out: Path, run: Mapping[str, Any], evidence: Evidence, grid: Grid) -> TrustReport:
+def judge_evidence(
+    run: Mapping[str, Any],
+    evidence: Evidence,
+    grid: Grid,
+    history: Mapping[str, Sequence[float]] | None = None,
+) -> TrustReport:
+    """What can be said of a map; run: its summary, of which a few facts are taken."""
     several = len(evidence.unlabeled) > 1
     unlabeled = evidence.unlabeled.mean(axis=0)
     mapped = unlabeled > run["threshold"]
@@ -154,7 +160,7 @@ def _assess(out: Path, run: Mapping[str, Any], evidence: Evidence, grid: Grid) -
             compare(name, scores, mapped)
             for name, scores in zip(run["opinions"], evidence.opinions, strict=True)
         ],
-        history=_history(out),
+        history=history,
         degenerate=run.get("warning"),
         votes=count_votes(evidence.unlabeled, run["threshold"]) if several else None,
         covered=run["mapped_share"],
