@@ -26,6 +26,7 @@ from thonecls.ratio import (
     HALO,
     LOOKS,
     RULES,
+    SHARP,
     WIDTH,
     WINDOWS,
     Fitted,
@@ -65,7 +66,7 @@ BLOCK = 16  # half a side of the windows that stand for a large scene
 WINDOWS_OF_SCENE = 512  # of them
 WHOLE = 2**18  # pixels of a scene that is held whole
 FEWEST_FAIR = 20  # labels that tell how much of a scene the class covers
-MOST_MORE = 2.6  # times the strict map: a lenient one that is larger is not believed
+MOST_MORE = 2.6  # times the strict map: a lenient one that is larger is made sharper
 STEEP = 3.0  # the logit of a pixel that scores as the mean label left out
 TILE = 448  # pixels a side
 
@@ -255,16 +256,11 @@ def crossfit_ratio(
     fitted = fit(of_p, of_u, spread, rng, folds=folds_, negative=of_n)
     rule = RULES[found]
     ratio, cut, share = _cut(fitted, rule)
-    reason = rule.reason
     if found == "part" and coverage is None:
-        strict, higher, sure = _cut(fitted, RULES["all"])
-        if share > MOST_MORE * max(sure, 1 / PIXELS):
-            rule, ratio, cut = RULES["all"], strict, higher
-            reason = (
-                f"{rule.reason.rpartition(',')[0]}; labels come from a part of the scene, but a "
-                f"more lenient map would be {share / max(sure, 1 / PIXELS):.1f} times as large, "
-                "which is not believed"
-            )
+        strict = max(_cut(fitted, RULES["all"])[2], 1 / PIXELS)
+        if share > MOST_MORE * strict:
+            rule = SHARP
+            ratio, cut, _ = _cut(fitted, rule)
     training = {
         "config": {
             "components": COMPONENTS,
@@ -280,7 +276,7 @@ def crossfit_ratio(
         "negatives": int((~is_class).sum()),
         "unlabeled": len(of_u[WINDOWS[0]]),
         "coverage": found,
-        "threshold_reason": reason,
+        "threshold_reason": rule.reason,
         "recall_left_out": round(float((ratio.held_out > cut).mean()), 4),
         "seconds": round(time.perf_counter() - began, 3),
         "finished": True,

@@ -151,7 +151,7 @@ def assess(
         *about_opinions(opinions, share),
         *about_spectra(places),
         *about_history(history or {}),
-        *about_prevalence(prevalence),
+        *(about_prevalence(prevalence) if places is None or places.coverage == "all" else ()),
         *about_seeds(agreement),
     )
     covered = share if covered is None else covered
@@ -203,8 +203,9 @@ def _about_held_out(
     if found is None:
         yield from about_recall(None, 0)
         return
-    if places is None or places.coverage == "all":
-        yield from about_recall(found.recall, found.labels)
+    if places is not None and places.coverage != "all":
+        return  # what labels tell holds for their part of the scene alone
+    yield from about_recall(found.recall, found.labels)
     yield from about_precision(found.precision, threshold, found.suggested.threshold)
 
 
