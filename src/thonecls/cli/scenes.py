@@ -313,6 +313,13 @@ def map_command(
     dask: Annotated[
         str | None, Parameter(help="Address of a Dask scheduler whose workers score the windows.")
     ] = None,
+    force: Annotated[
+        bool,
+        Parameter(
+            help="Take the scene's values as they are, though they look like another unit.",
+            negative=(),
+        ),
+    ] = False,
     overwrite: Overwrite = False,
     resume: Annotated[
         bool, Parameter(help="Go on with a map that was stopped or killed.", negative=())
@@ -346,6 +353,7 @@ def map_command(
                 tolerance=tolerance,
                 device=device,
                 dask=dask,
+                force=force,
                 overwrite=overwrite,
                 resume=resume,
                 on_window=display.on_window,

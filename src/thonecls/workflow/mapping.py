@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thonecls.cluster import run_all, workers
-from thonecls.errors import ConfigError, FileError
+from thonecls.errors import ConfigError, FileError, ModelError
 from thonecls.files import check_writable
 from thonecls.inputs import SceneInput, is_raster, read_scene
 from thonecls.maps import MAP, PROBABILITY, write_polygons, write_quicklook
@@ -23,8 +23,9 @@ from thonecls.options import SceneOptions
 from thonecls.raster import RasterSource, match_bands
 from thonecls.scene import BoolArray, Source
 from thonecls.version import software
+from thonecls.workflow.evidence import look_over
 from thonecls.workflow.layers import Style, writing_layers
-from thonecls.workflow.outputs import read_map_strips
+from thonecls.workflow.outputs import read_map_strips, read_novelty
 from thonecls.workflow.pictures import draw_array_overview
 from thonecls.workflow.runs import (
     GIVEN,
@@ -36,10 +37,12 @@ from thonecls.workflow.runs import (
     model_files,
     write_json,
 )
+from thonecls.workflow.scaling import LOOKED_AT, on_scale
 
 OnWindow = Callable[[int, int], None]
 SUMMARY = "map.json"
 NODATA = 255  # in a map: 1 the class, 0 other
+GUESSED = 0.2  # of a scene unlike the training scene: more is worth a word
 TILE = 512  # pixels a side of what a cluster's worker scores at a time
 
 
@@ -191,6 +194,7 @@ def map_scene(
     tolerance: float | None = None,
     device: str = "auto",
     dask: str | None = None,
+    force: bool = False,
     overwrite: bool = False,
     resume: bool = False,
     on_window: OnWindow | None = None,
@@ -199,8 +203,8 @@ def map_scene(
 
     Bands are matched by wavelength where both sides know them. Only one window of the scene is
     held in memory at a time; `on_window` hears how many of all pixels are done. threshold: the
-    model's own unless told. minimum_area: of the polygons, in m². tolerance: in nm. resume: go on
-    with a map that was killed.
+    model's own unless told. minimum_area: of the polygons, in m². tolerance: in nm. force: take the
+    values as they are, on whatever scale. resume: go on with a map that was killed.
     """
     check_threshold(threshold)
     check_writable(out)
@@ -211,6 +215,11 @@ def map_scene(
     paths = model_files(model)
     models = [load_model(path) for path in paths]
     opened = match(read_scene(scene, options, bands=models[0].bands), models[0], tolerance)
+    rng = np.random.default_rng(0)
+    ready, words = on_scale(models, look_over(opened.source, LOOKED_AT, rng), force=force)
+    if words and dask is not None:
+        raise ModelError(f"{words}: map it without a cluster, or give it in the model's unit")
+    models, opened = ready, replace(opened, notes=(*opened.notes, *([words] if words else [])))
     cut, reason = threshold_of(models, threshold)
     style = Style(cut, floats, label_of(models[0]), {**tags_of(paths), "scene": scene.name})
     score = (
@@ -225,9 +234,24 @@ def map_scene(
         )
         finish(out, opened, label=style.label, threshold=cut, minimum_area=minimum_area)
         told = {"notes": list(opened.notes), **made, "threshold_reason": reason}
-        summary = {"model": str(model), "cube": str(scene), **told}
+        summary = {"model": str(model), "cube": str(scene), **told, **_guessed(out)}
         write_json(out / SUMMARY, summary)
     return summary
+
+
+def _guessed(out: Path) -> dict[str, Any]:
+    """How much of a map is a guess: the share of pixels unlike the training scene."""
+    novelty = read_novelty(out)
+    if novelty is None or not np.isfinite(novelty).any():
+        return {}
+    share = float((novelty[np.isfinite(novelty)] > 1).mean())
+    found: dict[str, Any] = {"novel_share": round(share, 4)}
+    if share > GUESSED:
+        found["warning"] = (
+            f"{share:.0%} of the scene is unlike the scene that the model was trained on: there "
+            "the map is a guess (novelty.tif shows where). Train on this scene, or on one like it"
+        )
+    return found
 
 
 def match(scene: SceneInput, model: AnyModel, tolerance: float | None = None) -> SceneInput:
