@@ -34,6 +34,11 @@ from thonecls.vector import (
     read_points,
 )
 
+CLASSES = {  # columns that tell what a feature is, in lower case
+    *("class", "class_name", "classname", "species", "label", "category", "crop", "type"),
+    *("land_cover", "landcover", "art", "klasse", "espece", "especie"),
+}
+MOST_CLASSES = 40  # more are names of single features
 VECTOR_ONLY = ("layer", "where", "all_touched", "crs", "buffer")  # options of labels
 
 
@@ -52,13 +57,15 @@ class SceneInput:
 class LabelInput:
     """Positives as an (H, W) mask; notes: what became of the file's features.
 
-    negatives: (H, W), where the class is known not to be, None where nobody said.
+    negatives: (H, W), where the class is known not to be, None where nobody said; answers: (H, W),
+    those positives that are answers to suggestions.
     """
 
     path: Path
     mask: BoolArray
     notes: tuple[str, ...] = ()
     negatives: BoolArray | None = None
+    answers: BoolArray | None = None
 
 
 def is_array(path: Path) -> bool:
@@ -159,10 +166,13 @@ def read_labels(path: Path, grid: Grid, options: LabelOptions | None = None) -> 
     found = _read_marked(path, grid, options)
     mask, notes = found.mask, [*found.notes]
     negatives = np.zeros_like(mask) if found.negatives is None else found.negatives
+    answers = None
     if options.answers is not None:
         points = read_points(Path(options.answers), grid)
         yes, no = (points.pixels[points.present == answer] for answer in (1, 0))
         mask, negatives = mask.copy(), negatives.copy()
+        answers = np.zeros_like(mask)
+        answers.flat[yes] = ~mask.flat[yes]
         mask.flat[yes] = True
         negatives.flat[no] = True
         notes.append(
@@ -179,9 +189,8 @@ def read_labels(path: Path, grid: Grid, options: LabelOptions | None = None) -> 
         )
     if negatives.any():
         notes.append(f"{int(negatives.sum())} pixels are known not to be the class")
-    return replace(
-        found, mask=mask, notes=tuple(notes), negatives=negatives if negatives.any() else None
-    )
+    known = negatives if negatives.any() else None
+    return replace(found, mask=mask, notes=tuple(notes), negatives=known, answers=answers)
 
 
 def _read_marked(path: Path, grid: Grid, options: LabelOptions) -> LabelInput:
@@ -196,7 +205,12 @@ def _read_marked(path: Path, grid: Grid, options: LabelOptions) -> LabelInput:
         raster = read_label_raster(path, grid, target=options.target)
         return LabelInput(path, raster.mask, (raster.note,))
     _refuse_options(path, options, ("target", "labels_variable"))
-    answered = options.where is None and PRESENT in columns_of(path, options.layer)
+    answered = False
+    if options.where is None:
+        columns = columns_of(path, options.layer)
+        answered = PRESENT in columns
+        if not answered:
+            _refuse_several(path, columns)
     burn = partial(
         burn_positives,
         path,
@@ -225,6 +239,19 @@ def _read_marked(path: Path, grid: Grid, options: LabelOptions) -> LabelInput:
     if answered:
         notes.append(f"its column {PRESENT} tells where the class is (1) and where it is not (0)")
     return LabelInput(path, burnt.mask, tuple(notes), negatives)
+
+
+def _refuse_several(path: Path, columns: dict[str, list[str]]) -> None:
+    """No class is mixed with others unseen."""
+    for name, values in columns.items():
+        kinds = sorted({value for value in values if value not in ("", "None", "nan")})
+        if name.lower() in CLASSES and 1 < len(kinds) <= MOST_CLASSES:
+            listed = ", ".join(kinds[:6]) + (", ..." if len(kinds) > 6 else "")
+            raise LabelError(
+                f"{path.name} holds {len(kinds)} kinds in its column {name!r} ({listed}): pick "
+                f'one, such as --where "{name} = \'{kinds[0]}\'", or all by --where "{name} is not '
+                'null"'
+            )
 
 
 def _refuse_options(path: Path, options: LabelOptions, names: tuple[str, ...]) -> None:

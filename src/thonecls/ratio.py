@@ -232,11 +232,12 @@ def fit(
     *,
     folds: Folds | None = None,
     negative: dict[int, FloatArray] | None = None,
+    weights: FloatArray | None = None,
 ) -> Fitted:
     """The ratio of positives to unlabeled pixels; both: means (n, k) over every window.
 
     folds: of the positives, for `by_place`; negative: means of pixels that are known not to be the
-    class.
+    class; weights: (n_p,) of the positives, 1 each unless told.
     """
     count, others = len(positive[WINDOWS[0]]), len(unlabeled[WINDOWS[0]])
     parts = min(FOLDS, count)
@@ -247,8 +248,9 @@ def fit(
     # Which positives a solution learns from: all but a part, all, all that are apart from a fold.
     learnt = [fold != k if parts > 1 else fold == k for k in range(parts)]
     learnt += [np.ones(count, dtype=bool), *apart]
+    share = np.ones(count, np.float32) if weights is None else weights / weights.mean()
     held_out, by_place, scores = (np.zeros((len(STRENGTHS), n)) for n in (count, count, others))
-    kernels, weights = [], []
+    kernels, solutions = [], []
     for look in LOOKS:
         of_p, of_u = see(positive, look, spread), see(unlabeled, look, spread)
         of_n = of_p[:0] if negative is None else see(negative, look, spread)
@@ -256,19 +258,19 @@ def fit(
         gamma = WIDTH / max(float(of_u.var(axis=0, dtype=np.float64).sum()), 1e-12)
         basis = _basis(around, gamma)
         p, u, n = (gaussian_kernel(x, around, gamma) @ basis for x in (of_p, of_u, of_n))
-        means = np.stack([p[some].sum(axis=0) / max(1, some.sum()) for some in learnt])
+        means = np.stack([share[some] @ p[some] / max(share[some].sum(), 1e-6) for some in learnt])
         found = solve(means, u, STRENGTHS, n)
         held_out += np.einsum("sij,ij->si", found[:, fold], p)
         by_place += np.einsum("sij,ij->si", found[:, parts + 1 + places], p)
         scores += found[:, parts].astype(np.float32) @ u.T
-        weights.append(found[:, parts] @ basis.T.astype(np.float64))
+        solutions.append(found[:, parts] @ basis.T.astype(np.float64))
         kernels.append((look, around, gamma))
-    scale = np.maximum(held_out.mean(axis=1, keepdims=True), 1e-6)
+    scale = np.maximum((held_out * share).mean(axis=1, keepdims=True), 1e-6)
     alone = ~np.array([some.any() for some in apart])
     by_place[:, alone[places]] = np.nan
     return Fitted(
         tuple(kernels),
-        tuple(w / scale for w in weights),
+        tuple(solution / scale for solution in solutions),
         *(part / scale for part in (held_out, by_place, scores)),
     )
 

@@ -67,6 +67,7 @@ WINDOWS_OF_SCENE = 512  # of them
 WHOLE = 2**18  # pixels of a scene that is held whole
 FEWEST_FAIR = 20  # labels that tell how much of a scene the class covers
 MOST_MORE = 2.6  # times the strict map: a lenient one that is larger is made sharper
+ANSWER = 4.0  # labels that a positive answer to a suggestion counts for, as it is from elsewhere
 STEEP = 3.0  # the logit of a pixel that scores as the mean label left out
 TILE = 448  # pixels a side
 
@@ -186,16 +187,21 @@ def fit_ratio(
     seed: int = 0,
     coverage: Coverage | None = None,
     negatives: BoolArray | None = None,
+    answers: BoolArray | None = None,
 ) -> RatioModel:
     """Fit the density ratio to one scene: seconds, whatever its size.
 
     scene: a scene, a source, or a (C, H, W) array; labels: `Labels`, of which the positives are
     taken, or positives as an (H, W) mask or (n, 2) row/column pairs. coverage: whether labels come
     from all over the scene ("all"), from a part of it, or from a patch or two; by where they lie
-    unless told. negatives: (H, W) mask of pixels that are known not to be the class, if any are.
-    The same seed gives the same bits on the same machine.
+    unless told. negatives: (H, W) mask of pixels that are known not to be the class, if any are;
+    answers: of positives that are answers to suggestions, which count for more. The same seed gives
+    the same bits on the same machine.
     """
-    return crossfit_ratio(scene, labels, seed=seed, coverage=coverage, negatives=negatives)[0]
+    model, _ = crossfit_ratio(
+        scene, labels, seed=seed, coverage=coverage, negatives=negatives, answers=answers
+    )
+    return model
 
 
 def crossfit_ratio(
@@ -205,6 +211,7 @@ def crossfit_ratio(
     seed: int = 0,
     coverage: Coverage | None = None,
     negatives: BoolArray | None = None,
+    answers: BoolArray | None = None,
     folds: int = 0,
 ) -> tuple[RatioModel, Crossfit]:
     """The model of all labels as `fit_ratio` gives it, and labels scored without those near them.
@@ -253,7 +260,10 @@ def crossfit_ratio(
     judging = np.random.default_rng(seed)
     folds_ = judging_folds(labelled, source.shape, max(1, folds), found, judging)
     spread = spread_of(pool.statistics)
-    fitted = fit(of_p, of_u, spread, rng, folds=folds_, negative=of_n)
+    weights = np.ones(labelled.size, np.float32)
+    if answers is not None:
+        weights[answers.flat[labelled]] = ANSWER
+    fitted = fit(of_p, of_u, spread, rng, folds=folds_, negative=of_n, weights=weights)
     rule = RULES[found]
     ratio, cut, share = _cut(fitted, rule)
     if found == "part" and coverage is None:

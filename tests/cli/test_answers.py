@@ -137,3 +137,30 @@ def test_a_column_of_labels_and_a_file_of_negatives_say_where_the_class_is_not(
     frame[["geometry"]].iloc[:1].to_file(tmp_path / "no.gpkg")
     with pytest.raises(Exception, match="1 pixels are marked as the class and as not the class"):
         read_labels(tmp_path / "labels.gpkg", grid, options)
+
+
+def test_several_classes_in_a_layer_are_named_and_asked_about(
+    example: Example, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert run("train", example.scene, example.labels, "--out", tmp_path / "run") == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "kinds in its column 'species'" in told
+    assert "lantana" in told
+    assert "--where" in told
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_value_that_looks_like_no_data_is_asked_about(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    cube = rng.normal(size=(6, 30, 30)).astype(np.float32)
+    cube[:, :5, :5] = -9999
+    np.save(tmp_path / "cube.npy", cube)
+    np.save(tmp_path / "labels.npy", rng.random((30, 30)) < 0.1)
+    command = ["train", tmp_path / "cube.npy", tmp_path / "labels.npy", "--bands-axis", "first"]
+    command += ["--method", "matched-filter", "--out", tmp_path / "run"]
+    assert run(*command) == 2
+    assert "say --nodata -9999" in " ".join(capsys.readouterr().err.split())
+    assert run(*command, "--nodata=-9999") == 0
+    assert np.isnan(np.load(tmp_path / "run/probability.npy")[:5, :5]).all()

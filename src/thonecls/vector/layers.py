@@ -69,10 +69,11 @@ def read_layer(
     return frame if columns is None else _keep(frame, columns, path.name)
 
 
-def columns_of(path: Path, layer: str | None = None) -> list[str]:
-    """The attributes of a vector file's layer."""
+def columns_of(path: Path, layer: str | None = None) -> dict[str, list[str]]:
+    """The attributes of a vector file's layer, by name, as text."""
     frame = read_layer(path, layer=layer)
-    return [str(name) for name in frame.columns if name != frame.geometry.name]
+    names = [name for name in frame.columns if name != frame.geometry.name]
+    return {str(name): [str(value) for value in frame[name]] for name in names}
 
 
 def count_features(path: Path, layer: str | None, where: str) -> int:

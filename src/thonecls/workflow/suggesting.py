@@ -36,12 +36,12 @@ def suggest_places(run: Path, out: Path | None = None, *, size: int = SIZE, seed
         -1, 2
     )
     pixels = at[:, 0] * grid.shape[1] + at[:, 1]
+    known = np.stack(np.divmod(evidence.labels, grid.shape[1]), axis=1)
     chosen = suggest(
         evidence.unlabeled.mean(axis=0),
-        told["threshold"],
         at.astype(np.float64),
         evidence.components,
-        np.isin(pixels, evidence.labels),
+        known.astype(np.float64),
         size,
         np.random.default_rng(seed),
     )

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from thonecls.config import TrainConfig
-from thonecls.errors import ConfigError, LabelError
+from thonecls.errors import ConfigError, LabelError, SceneError
 from thonecls.files import check_writable
 from thonecls.inputs import LabelInput, SceneInput, read_labels, read_scene
 from thonecls.methods import METHODS, deep, label_spectra
@@ -45,6 +45,7 @@ from thonecls.workflow.runs import (
 
 LOOKED_AT = 5000  # pixels of the scene by which novelty is judged
 STRIP = 64
+FILL = -999  # a value this low, the same in all bands, marks missing data in most files
 
 
 def train_scene(
@@ -103,6 +104,7 @@ def train_scene(
 def check_data(scene: SceneInput, labels: LabelInput) -> None:
     """Refuse labels of which none has data."""
     if isinstance(scene.source, ArraySource) and scene.source.nodata is None:
+        _refuse_fill(scene)
         return  # such a scene must have data everywhere
     rows = np.flatnonzero(labels.mask.any(axis=1)).tolist()
     for row in rows:
@@ -115,6 +117,18 @@ def check_data(scene: SceneInput, labels: LabelInput) -> None:
         raise LabelError(
             f"every pixel that {labels.path.name} labels lies on nodata: check labels and nodata "
             "value"
+        )
+
+
+def _refuse_fill(scene: SceneInput) -> None:
+    """Ask about a value that looks like no data, in a scene that declares none."""
+    sample = look_over(scene.source, LOOKED_AT, np.random.default_rng(0))
+    flat = (sample == sample[:, :1]).all(axis=1) & (sample[:, 0] <= FILL)
+    if flat.any():
+        value = float(sample[flat][0, 0])
+        raise SceneError(
+            f"{flat.mean():.1%} of the pixels of {scene.path.name} are {value:g} in all bands: if "
+            f"that is no data, say --nodata {value:g}; if it is data, say --nodata nan"
         )
 
 
@@ -278,6 +292,7 @@ def _fit(task: Task) -> tuple[RatioModel | SpectralModel, Crossfit]:
             seed=seed,
             coverage=options.coverage,
             negatives=task.labels.negatives,
+            answers=task.labels.answers,
             folds=folds,
         )
         model, left_out = _complete(ratio, task, usual), scored if folds else left_out
