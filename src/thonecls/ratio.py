@@ -95,9 +95,9 @@ RULES: dict[Coverage, Rule] = {
 # Of labels from a part of the scene, where the lenient map is far larger than the strict one.
 SHARP = Rule(
     (1e-4, 1e-3),
-    0.35,
+    0.3,
     False,
-    "a third of the way from the background to labels left out of training, by the sharper fit: a "
+    "0.3 of the way from the background to labels left out of training, by the sharper fit: a "
     "part of the scene has no labels, but much there is only a little like them",
 )
 

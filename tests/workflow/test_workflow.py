@@ -30,7 +30,7 @@ def test_sigkill_at_random_moments_changes_nothing(
     """Killed a dozen times, each time resumed; weights and map equal to the bit."""
     np.save(tmp_path / "cube.npy", field_scene.scene.cube)
     np.save(tmp_path / "truth.npy", field_scene.truth == 1)
-    config = replace(tiny, epochs=40)
+    config = replace(tiny, epochs=20)
     context = multiprocessing.get_context("forkserver")
     # What every training would import for itself; the optimizer takes torch._dynamo.
     context.set_forkserver_preload(["thonecls.workflow.training", "torch._dynamo"])
@@ -39,7 +39,7 @@ def test_sigkill_at_random_moments_changes_nothing(
         files = tmp_path / "cube.npy", tmp_path / "truth.npy", tmp_path / out
         options = {
             "config": config,
-            "options": TrainOptions(method="t-honecls"),
+            "options": TrainOptions(method="t-honecls", folds=2),
             "resume": True,
             "checkpoint_every": 0.0,
         }
