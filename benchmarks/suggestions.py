@@ -7,7 +7,7 @@ Labels from a half or from a plot; then twenty answers, in two rounds of ten, or
 random pixels of a known class. Full coverage is the same number of labels scattered over the
 class. All are tested on what the mechanism tests on, without the answered pixels. The person is
 asked about pixels whose class the truth knows. Each cell is a line in
-benchmarks/records/suggestions.jsonl.
+benchmarks/records/reports/suggestions.jsonl.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ from thonecls.splits import PROTOCOLS
 from thonecls.trust import lattice, spectral_components
 from thonecls.trust.suggestions import suggest
 from thonecls.version import commit
-from thonecls.workflow.evidence import read_lattice, spread_out
+from thonecls.workflow.evidence import spread_out
+from thonecls.workflow.looking import read_lattice
 
-FILE = RECORDS / "suggestions.jsonl"
+FILE = RECORDS / "reports" / "suggestions.jsonl"
 ANSWERS, ROUNDS = 20, 2
 MECHANISMS = ("half", "plot")
 

@@ -4,7 +4,7 @@
     python benchmarks/trust.py --render
 
 Every class of the tuning scenes and of the paper, with scattered labels, from a half and from a
-plot. Each cell is a line in benchmarks/records/trust.jsonl; a killed run goes on where it stood.
+plot. Each cell is a line in benchmarks/records/reports/trust.jsonl; a killed run goes on where it stood.
 Truth is that of all pixels with a known class that no label shows, wherever they lie: the report
 speaks of the whole scene, not of the part that a protocol tests on.
 """
@@ -33,7 +33,7 @@ from thonecls.version import commit
 from thonecls.workflow.evidence import gather_evidence, spread_out
 from thonecls.workflow.reporting import judge_evidence
 
-FILE = RECORDS / "trust.jsonl"
+FILE = RECORDS / "reports" / "trust.jsonl"
 MECHANISMS = {"resampled": "scattered", "half": "half", "plot": "plot"}
 PLACES = (*PARTS["tuning-scattered"].study.places, *IP)
 WALL_TO_WALL = 0.95  # of the pixels have a known class: only there prevalence is known

@@ -33,6 +33,12 @@ class Grid:
     def georeferenced(self) -> bool:
         return self.crs is not None
 
+    @property
+    def north_up(self) -> bool:
+        """Whether rows run south and columns east."""
+        a, b, _, d, e, _ = self.transform
+        return self.georeferenced and b == d == 0 and a > 0 and e < 0
+
 
 @dataclass(frozen=True, eq=False)
 class Scene:

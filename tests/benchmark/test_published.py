@@ -146,8 +146,9 @@ def test_the_commit_is_that_of_the_source_tree(
 def test_models_and_maps_say_what_made_them(method: str, tmp_path: Path) -> None:
     example = write_example(tmp_path, height=24, width=20, bands=6, labels=20)
     quick = QUICK if method == "t-honecls" else ()
-    words = ("train", example.scene, example.labels, "--method", method, "--out", tmp_path / "run")
-    assert run(*words, *quick) == 0
+    where = ("--where", "species = 'lantana'")
+    words = ("train", example.scene, example.labels, *where, "--method", method)
+    assert run(*words, "--out", tmp_path / "run", *quick) == 0
     for name in ("map.tif", "probability.tif"):
         with rasterio.open(tmp_path / "run" / name) as file:
             assert software() in file.tags().values()

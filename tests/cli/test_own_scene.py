@@ -50,9 +50,13 @@ def trained(example: Example, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_check_says_that_all_is_well(example: Example, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("check", example.scene, example.labels, *WHERE, "--json") == 0
+def test_check_says_that_all_is_well(
+    example: Example, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    picture = ["--picture", tmp_path / "labels.png"]
+    assert run("check", example.scene, example.labels, *WHERE, "--json", *picture) == 0
     found = said(capsys)
+    assert (tmp_path / "labels.png").read_bytes().startswith(b"\x89PNG")
     words = {finding["subject"]: finding["words"] for finding in found["findings"]}
     assert found["fit"]
     assert "EPSG:32633" in words["place"]

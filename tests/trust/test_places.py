@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from thonecls.places import spectral_components
 from thonecls.splits import Folds, judging_folds, place_folds
 from thonecls.trust import compare, distances, find_places, lattice, unlike_labels
-from thonecls.trust.places import spectral_components
 from thonecls.trust.suggestions import AWAY, suggest
 
 

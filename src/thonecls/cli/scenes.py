@@ -107,6 +107,9 @@ def check(
     config: Settings = Overrides(),  # noqa: B008
     scene_options: SceneSettings = SceneFlags(),  # noqa: B008
     label_options: LabelSettings = LabelFlags(),  # noqa: B008
+    picture: Annotated[
+        Path | None, Parameter(help="A PNG to draw of where labels lie in the scene.")
+    ] = None,
     json: Json = False,
 ) -> int:
     """Look in seconds whether scene and labels fit, before any long work.
@@ -125,6 +128,7 @@ def check(
         label_options=label_options,
         config=resolve(_preset(preset, scene, labels, scene_options, label_options), config),
         method=_usual_method(preset, 1, config),
+        picture=picture,
     )
     if json:
         print(jsonlib.dumps(found))

@@ -5,6 +5,14 @@
 
 from __future__ import annotations
 
+from thonecls.places import (
+    Places,
+    distances,
+    find_places,
+    lattice,
+    spectral_components,
+    unlike_labels,
+)
 from thonecls.trust.assessment import HeldOut, TrustReport, assess, summarise
 from thonecls.trust.cautions import Caution, Level
 from thonecls.trust.evidence import (
@@ -24,14 +32,6 @@ from thonecls.trust.evidence import (
     wilson,
 )
 from thonecls.trust.opinions import Opinion, compare
-from thonecls.trust.places import (
-    Places,
-    distances,
-    find_places,
-    lattice,
-    spectral_components,
-    unlike_labels,
-)
 from thonecls.trust.stability import Stability, Votes, count_votes, stability
 from thonecls.trust.thresholds import Choice, Curve, choose_threshold, threshold_curve
 from thonecls.trust.verification import STRATA, Verification, draw_points, stratify, verify

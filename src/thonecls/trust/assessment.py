@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from thonecls.errors import LabelError
 from thonecls.metrics import evaluate_pu
+from thonecls.places import Places
 from thonecls.priors import Prior
 from thonecls.trust.cautions import (
     Caution,
@@ -38,7 +39,6 @@ from thonecls.trust.evidence import (
     span,
 )
 from thonecls.trust.opinions import Opinion
-from thonecls.trust.places import Places
 from thonecls.trust.stability import Stability, Votes, stability
 from thonecls.trust.thresholds import Choice, Curve, choose_threshold, threshold_curve
 

@@ -16,12 +16,13 @@ from thonecls.inputs import LabelInput, SceneInput, read_labels, read_scene
 from thonecls.methods import METHODS
 from thonecls.novelty import find_odd
 from thonecls.options import LabelOptions, SceneOptions
+from thonecls.places import distances, find_places, lattice
 from thonecls.raster import RasterSource, find_bad_bands
 from thonecls.scene import FloatArray
-from thonecls.splits import BLOCK, PLACES, Coverage, blocks_of, coverage_of
+from thonecls.splits import BLOCK, PLACES, Coverage, blocks_of
 from thonecls.vector.places import describe
-from thonecls.workflow.commands import train_command
-from thonecls.workflow.evidence import look_over, spectra_at
+from thonecls.workflow.commands import TrainOptions, train_command
+from thonecls.workflow.looking import look_over, spectra_at
 
 Status = Literal["ok", "note", "problem"]
 FEW = 20  # labels: with fewer a map is a guess
@@ -53,10 +54,11 @@ def check_scene(
     label_options: LabelOptions | None = None,
     config: TrainConfig = FAST,
     method: str = "density-ratio",
+    picture: Path | None = None,
 ) -> dict[str, Any]:
     """What can be told in seconds of a scene and its labels; "fit" is False if work would fail.
 
-    config: of a network, where the method is one.
+    config: of a network, where the method is one. picture: a PNG to draw of where labels lie.
     What cannot be read at all is an error, as it is for the other commands.
     """
     opened = read_scene(scene, scene_options, labels=labels, label_options=label_options)
@@ -66,6 +68,9 @@ def check_scene(
     if labels is not None:
         marked = read_labels(labels, opened.grid, label_options)
         findings += _about_labels(opened, marked, rng)
+        if picture is not None and marked.mask.any():
+            draw_labels_of(picture, np.flatnonzero(marked.mask), opened.grid.shape)
+            findings.append(Finding("picture", str(picture)))
     findings += _about_cost(opened, config if METHODS[method].network else None)
     return {
         "scene": str(scene),
@@ -81,6 +86,19 @@ def check_scene(
         ),
         "fit": all(finding.status != "problem" for finding in findings),
     }
+
+
+def draw_labels_of(path: Path, pixels: NDArray[np.int64], shape: tuple[int, int]) -> None:
+    """A PNG of labels, and of how far the rest of the scene is from them."""
+    from thonecls.diagrams import draw_distance  # here: matplotlib would slow every check
+    from thonecls.files import write_atomically
+
+    rows, columns = lattice(shape)
+    step = np.array(shape) / (len(rows), len(columns))
+    at = np.stack(np.divmod(pixels, shape[1]), axis=1) / step
+    away = distances(pixels, shape, rows, columns)
+    unknown = np.full(len(at), np.nan)
+    write_atomically(path, draw_distance(away, at, unknown, aspect=float(step[0] / step[1])))
 
 
 def _about_scene(scene: SceneInput, sample: FloatArray) -> list[Finding]:
@@ -159,15 +177,30 @@ def _about_spread(pixels: NDArray[np.int64], scene: SceneInput) -> list[Finding]
     places = np.unique(blocks_of(pixels, scene.grid.shape)).size
     if not pixels.size or rows * columns < SMALL * BLOCK**2:
         return []
-    coverage = coverage_of(pixels, scene.grid.shape)
-    reach = Finding("where labels lie", REACH[coverage], "ok" if coverage == "all" else "note")
+    lie = find_places(pixels, scene.grid.shape, north_up=scene.grid.north_up)
+    found = [Finding("where labels lie", REACH[lie.coverage], _status(lie.coverage == "all"))]
+    if lie.half is not None:
+        words = (
+            f"the {lie.half} of the scene has no label: what the map is worth there nobody will "
+            "know; label the class there too, if it grows there"
+        )
+        found.append(Finding("halves", words, "note"))
+    elif lie.empty:
+        words = f"without any label: the {', the '.join(lie.empty)}"
+        found.append(Finding("quarters", words, "note"))
+    away = f"half of the scene lies farther than {lie.middle:.0f} pixels from any label"
+    found.append(Finding("distance", f"{away}, the farthest point {lie.farthest:.0f}"))
     if pixels.size < FEW or places >= PLACES:
-        return [reach]
+        return found
     words = (
         f"all labels lie in {places} places of {BLOCK} × {BLOCK} pixels: the class may be missed "
         "elsewhere; label it in more parts of the scene, a few pixels in each"
     )
-    return [reach, Finding("spread of labels", words, "note")]
+    return [*found, Finding("spread of labels", words, "note")]
+
+
+def _status(fine: bool) -> Status:
+    return "ok" if fine else "note"
 
 
 def _spectra(scene: SceneInput, pixels: NDArray[np.int64]) -> tuple[FloatArray, NDArray[np.bool_]]:
@@ -188,6 +221,8 @@ def _about_cost(scene: SceneInput, config: TrainConfig | None) -> list[Finding]:
     else:
         training, mapping = training_cost(config, pixels, cores), mapping_cost(pixels, cores)
         how = "on blocks of the scene" if config.block else "on the whole scene"
+        judged = in_words(TrainOptions().folds * training.seconds)
+        how += f"; {judged} more to judge the map by labels left out (--folds 0: not)"
     return [
         Finding(
             f"training, {cores} cores",

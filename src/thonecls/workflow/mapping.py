@@ -23,8 +23,8 @@ from thonecls.options import SceneOptions
 from thonecls.raster import RasterSource, match_bands
 from thonecls.scene import BoolArray, Source
 from thonecls.version import software
-from thonecls.workflow.evidence import look_over
 from thonecls.workflow.layers import Style, writing_layers
+from thonecls.workflow.looking import look_over
 from thonecls.workflow.outputs import read_map_strips, read_novelty
 from thonecls.workflow.pictures import draw_array_overview
 from thonecls.workflow.runs import (

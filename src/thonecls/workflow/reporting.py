@@ -147,7 +147,7 @@ def judge_evidence(
     unlabeled = evidence.unlabeled.mean(axis=0)
     mapped = unlabeled > run["threshold"]
     unlike = float(evidence.unlike[mapped].mean()) if mapped.any() else None
-    places = find_places(evidence.labels, grid.shape, north_up=_north_up(grid), unlike=unlike)
+    places = find_places(evidence.labels, grid.shape, north_up=grid.north_up, unlike=unlike)
     if "coverage" in run:  # as it was told, or seen
         places = replace(places, coverage=run["coverage"])
     return assess(
@@ -165,12 +165,6 @@ def judge_evidence(
         votes=count_votes(evidence.unlabeled, run["threshold"]) if several else None,
         covered=run["mapped_share"],
     )
-
-
-def _north_up(grid: Grid) -> bool:
-    """Whether rows run south and columns east."""
-    a, b, _, d, e, _ = grid.transform
-    return grid.georeferenced and b == d == 0 and a > 0 and e < 0
 
 
 def _history(out: Path) -> dict[str, list[float]]:

@@ -57,7 +57,8 @@ def on_scale(
 ) -> tuple[list[AnyModel], str]:
     """The models, made ready for a scene of these spectra, and a word where that was needed."""
     try:
-        factor = find_scale(spectra, models[0].statistics) if len(spectra) else 1.0
+        alike = len(spectra) and spectra.shape[1] == models[0].bands  # else refused later on
+        factor = find_scale(spectra, models[0].statistics) if alike else 1.0
     except ModelError:
         if not force:
             raise

@@ -29,7 +29,7 @@ from thonecls.train import OnStep, checkpoints
 from thonecls.workflow.commands import TrainOptions
 from thonecls.workflow.concluding import Task, conclude
 from thonecls.workflow.crossfitting import crossfit, nothing_left_out
-from thonecls.workflow.evidence import look_over
+from thonecls.workflow.looking import look_over
 from thonecls.workflow.mapping import OnWindow, score_here
 from thonecls.workflow.reporting import TruthFile, read_tested
 from thonecls.workflow.runs import (

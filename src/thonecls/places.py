@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from thonecls.splits import Coverage, IntArray, blocks_of, coverage_of
 
@@ -88,10 +88,10 @@ def distances(
     labels: IntArray, shape: tuple[int, int], rows: IntArray, columns: IntArray
 ) -> FloatArray:
     """How far a lattice's pixels lie from the nearest label, in pixels: (rows, columns)."""
-    at = np.stack(np.divmod(labels, shape[1]), axis=1)
-    grid = np.stack(np.meshgrid(rows, columns, indexing="ij"), axis=2)
-    away, _ = cKDTree(at).query(grid.reshape(-1, 2))
-    return np.asarray(away).reshape(len(rows), len(columns))
+    down, across = np.divmod(labels, shape[1])
+    sideways = (columns[:, None] - across).astype(np.float64) ** 2
+    squares = [(sideways + (row - down) ** 2).min(axis=1) for row in rows]
+    return np.asarray(np.sqrt(np.stack(squares)))
 
 
 def spectral_components(spectra: NDArray[Any]) -> FloatArray:
@@ -111,6 +111,6 @@ def unlike_labels(labels: FloatArray, others: FloatArray) -> BoolArray:
     """
     if len(labels) < 3 or not len(others):
         return np.zeros(len(others), dtype=bool)
-    tree = cKDTree(labels)
+    tree = scipy.spatial.cKDTree(labels)
     usual = np.asarray(tree.query(labels, k=2)[0])[:, 1]  # the nearest is itself
     return np.asarray(tree.query(others)[0] > np.quantile(usual, ALIKE))
