@@ -4,9 +4,9 @@
     python benchmarks/trust.py --render
 
 Every class of the tuning scenes and of the paper, with scattered labels, from a half and from a
-plot. Each cell is a line in benchmarks/records/reports/trust.jsonl; a killed run goes on where it stood.
-Truth is that of all pixels with a known class that no label shows, wherever they lie: the report
-speaks of the whole scene, not of the part that a protocol tests on.
+plot. Each cell is a line in benchmarks/records/reports/trust.jsonl; a killed run goes on where it
+stood. Truth is that of all pixels with a known class that no label shows, wherever they lie: the
+report speaks of the whole scene, not of the part that a protocol tests on.
 """
 
 from __future__ import annotations

@@ -551,20 +551,44 @@ def sensor(tmp_path: Path) -> RasterSource:
     return open_raster(write(tmp_path / "sensor.tif", cube, band_tags=tags))
 
 
+def own(*bands: int) -> tuple[tuple[int, int, float], ...]:
+    """Bands that are taken as they are."""
+    return tuple((band, band, 0.0) for band in bands)
+
+
 def test_bands_are_matched_by_wavelength(sensor: RasterSource) -> None:
     chosen, message = match_bands([603.0, 401.5, 500.0], sensor)
-    assert chosen == (20, 0, 10)
+    assert chosen == own(20, 0, 10)
     assert message == "the model has 3 bands, the scene 24; matched within 3.0 nm"
-    taken = sensor.take(chosen)
+    taken = sensor.blend(chosen, (603.0, 401.5, 500.0))
     assert taken.wavelengths == (600.0, 400.0, 500.0)
     assert read_all(taken).cube[:, 0, 0].tolist() == [20, 0, 10]
 
 
 def test_each_band_is_matched_once(sensor: RasterSource) -> None:
     # Both are nearest to 500; the second goes to 510 rather than share it.
-    assert match_bands([500.0, 504.5], sensor, tolerance=6)[0] == (10, 11)
-    with pytest.raises(ModelError, match=r"1 of the model's have none of their own within 5.0 nm"):
-        match_bands([500.0, 501.0], sensor)
+    assert match_bands([500.0, 504.5], sensor, tolerance=6)[0] == own(10, 11)
+
+
+def test_a_missing_band_is_interpolated_from_its_neighbours(sensor: RasterSource) -> None:
+    wanted = (400.0, 503.0, 500.0)  # 503 has no band of its own: 500 goes to the other
+    picks, message = match_bands(wanted, sensor)
+    assert picks[0] == (0, 0, 0.0)
+    assert picks[2] == (10, 10, 0.0)
+    assert picks[1][:2] == (10, 11)
+    assert picks[1][2] == pytest.approx(0.3)
+    assert message.endswith("matched within 0.0 nm; 503.0 nm interpolated from their neighbours")
+    blended = sensor.blend(picks, wanted)
+    assert blended.bands == 3
+    assert blended.wavelengths == wanted
+    assert blended.read(slice(0, 1), slice(0, 1)).cube[:, 0, 0].tolist() == pytest.approx(
+        [0, 10.3, 10]
+    )
+    assert blended.preview((1, 0, 2), 10).cube[:, 0, 0].tolist() == [10, 0, 10]
+    gone = sensor.without(dict.fromkeys((8, 9, 10, 11, 12), "bad"))  # 470 to 510 nm
+    assert match_bands([400.0, 490.0], gone)[0][1][:2] == (6, 7)
+    with pytest.raises(ModelError, match=r"nor bands within 30 nm on both sides .*: 490.0 nm"):
+        match_bands([400.0, 490.0], gone.without({13: "bad"}))
 
 
 def test_overlapping_detectors_do_not_tighten_the_tolerance(tmp_path: Path) -> None:
@@ -573,11 +597,11 @@ def test_overlapping_detectors_do_not_tighten_the_tolerance(tmp_path: Path) -> N
     tags = [{"wavelength": str(w)} for w in waves]
     source = open_raster(write(tmp_path / "a.tif", cube, band_tags=tags))
     chosen, _ = match_bands((waves + 0.15).tolist(), source)
-    assert chosen == tuple(range(len(waves)))
+    assert chosen == own(*range(len(waves)))
 
 
 def test_bands_without_a_match_are_named(sensor: RasterSource) -> None:
-    with pytest.raises(ModelError, match=r"4 bands, the scene 24; 2 of .*5.0 nm: 700.0, 710.0 nm"):
+    with pytest.raises(ModelError, match=r"4 bands, the scene 24; 2 of .*: 700.0, 710.0 nm"):
         match_bands([400.0, 700.0, 410.0, 710.0], sensor)
     with pytest.raises(ModelError, match=r"640.0, 645.0, 650.0, 655.0, \.\.\. nm"):
         match_bands([640.0 + 5 * i for i in range(6)], sensor)
@@ -586,7 +610,7 @@ def test_bands_without_a_match_are_named(sensor: RasterSource) -> None:
 def test_without_wavelengths_only_the_count_can_match(tmp_path: Path) -> None:
     source = open_raster(write(tmp_path / "a.tif"))
     chosen, message = match_bands(WAVES, source)
-    assert chosen == (0, 1, 2, 3, 4)
+    assert chosen == own(0, 1, 2, 3, 4)
     assert "matched by position" in message
     assert match_bands(None, source, bands=5)[0] == chosen
     with pytest.raises(ModelError, match="4 bands, the scene 5, and the scene's wavelengths"):

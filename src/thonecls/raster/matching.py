@@ -12,6 +12,9 @@ from thonecls.errors import ModelError
 from thonecls.raster.source import RasterSource
 
 FARTHEST = 10.0  # nm by which a matched band may be off at most
+FILLED = 30.0  # nm to the neighbours, on both sides, that a missing band is interpolated from
+
+Pick = tuple[int, int, float]  # two bands of a scene, from 0, and the weight of the second
 
 
 def match_bands(
@@ -20,17 +23,18 @@ def match_bands(
     *,
     bands: int | None = None,
     tolerance: float | None = None,
-) -> tuple[tuple[int, ...], str]:
-    """The scene's bands that a model's bands stand for, for `RasterSource.take`, and a message.
+) -> tuple[tuple[Pick, ...], str]:
+    """The scene's bands that stand for a model's, for `RasterSource.blend`, and a message.
 
     wavelengths: the model's, in nm, or None with the number of its `bands`. Each gets its own
-    band of the scene, the nearest within the tolerance: half the spacing there, at most 10 nm.
+    band of the scene, the nearest within the tolerance: half the spacing there, at most 10 nm. One
+    that has none is interpolated, if the scene has bands within 30 nm on both sides of it.
     """
     count = len(wavelengths) if wavelengths is not None else bands or 0
     counts = f"the model has {count} bands, the scene {source.bands}"
     if wavelengths is None or source.wavelengths is None:
         if count == source.bands:
-            every = tuple(range(count))
+            every = tuple((band, band, 0.0) for band in range(count))
             return every, f"{counts}; matched by position, for wavelengths are unknown"
         whose = "the model's" if wavelengths is None else "the scene's"
         raise ModelError(
@@ -43,15 +47,37 @@ def match_bands(
     cost = np.where(away <= limit, away**2, 1e9)  # squares: neighbours do not swap partners
     rows, chosen = scipy.optimize.linear_sum_assignment(cost)
     fits = cost[rows, chosen] < 1e9
-    unmatched = np.delete(wanted, rows[fits])
-    if len(unmatched):
-        few = ", ".join(f"{w:.1f}" for w in unmatched[:4]) + (", ..." if len(unmatched) > 4 else "")
+    picks = {
+        int(row): (int(band), int(band), 0.0)
+        for row, band in zip(rows[fits], chosen[fits], strict=True)
+    }
+    filled = {i: _between(wanted[i], found) for i in range(count) if i not in picks}
+    lost = [wanted[i] for i, pick in filled.items() if pick is None]
+    if lost or not picks:
+        few = ", ".join(f"{w:.1f}" for w in lost[:4]) + (", ..." if len(lost) > 4 else "")
         raise ModelError(
-            f"{counts}; {len(unmatched)} of the model's have none of their own within "
-            f"{np.median(limit):.1f} nm: {few} nm. Use a scene with these bands, or raise the "
-            "tolerance"
+            f"{counts}; {len(lost)} of the model's have none of their own within "
+            f"{np.median(limit):.1f} nm, nor bands within {FILLED:.0f} nm on both sides to be "
+            f"interpolated from: {few} nm. Use a scene with these bands"
         )
-    return tuple(chosen.tolist()), f"{counts}; matched within {away[rows, chosen].max():.1f} nm"
+    picks |= {i: pick for i, pick in filled.items() if pick is not None}
+    words = f"{counts}; matched within {away[rows[fits], chosen[fits]].max():.1f} nm"
+    if filled:
+        named = ", ".join(f"{wanted[i]:.1f}" for i in list(filled)[:4])
+        more = f" and {len(filled) - 4} more" if len(filled) > 4 else ""
+        words += f"; {named}{more} nm interpolated from their neighbours"
+    return tuple(picks[i] for i in range(count)), words
+
+
+def _between(wavelength: float, found: NDArray[np.float64]) -> Pick | None:
+    """The nearest bands below and above a wavelength, both near enough, and the second's weight."""
+    below, above = np.flatnonzero(found <= wavelength), np.flatnonzero(found > wavelength)
+    if not (below.size and above.size):
+        return None
+    low, high = int(below[found[below].argmax()]), int(above[found[above].argmin()])
+    if max(wavelength - found[low], found[high] - wavelength) > FILLED:
+        return None
+    return low, high, float((wavelength - found[low]) / (found[high] - found[low]))
 
 
 def _tolerances(wavelengths: NDArray[np.float64]) -> NDArray[np.float64]:

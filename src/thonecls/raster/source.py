@@ -28,7 +28,8 @@ class RasterSource:
     """A scene in a file, read part by part; it can be pickled, and opens anew where it arrives.
 
     layers: the bands in use; dropped: words on those left out; nodata: a raw value that means
-    "missing" besides the one that the file declares. Build one with `open_raster`.
+    "missing" besides the one that the file declares; picks, blended: see `blend`. Build one with
+    `open_raster`.
     """
 
     path: Path
@@ -37,10 +38,12 @@ class RasterSource:
     dropped: tuple[str, ...]
     nodata: float | None
     file: LazyFile
+    picks: tuple[tuple[int, int, float], ...] | None = None
+    blended: tuple[float, ...] | None = None
 
     @property
     def bands(self) -> int:
-        return len(self.layers)
+        return len(self.layers if self.picks is None else self.picks)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -53,7 +56,7 @@ class RasterSource:
     @property
     def wavelengths(self) -> tuple[float, ...] | None:
         """In nm; None unless the file names all of them."""
-        return _all(band.wavelength for band in self.layers)
+        return self.blended or _all(band.wavelength for band in self.layers)
 
     @property
     def fwhm(self) -> tuple[float, ...] | None:
@@ -62,11 +65,33 @@ class RasterSource:
 
     def read(self, rows: slice, columns: slice) -> Scene:
         """A window; a pixel is valid where no band in use is nodata, NaN or infinite."""
-        return self._scene(self.layers, rows, columns)
+        scene = self._scene(self.layers, rows, columns)
+        if self.picks is None:
+            return scene
+        cube = np.empty((len(self.picks), *scene.shape), np.float32)
+        for i, (first, second, weight) in enumerate(self.picks):
+            cube[i] = (1 - weight) * scene.cube[first] + weight * scene.cube[second]
+        return Scene(cube, scene.valid)
+
+    def blend(
+        self, picks: Sequence[tuple[int, int, float]], wavelengths: tuple[float, ...] | None
+    ) -> RasterSource:
+        """The same scene with bands that lie between two of its own: first, second, weight.
+
+        wavelengths: of the bands that are made. Without one to be made, as by `take`.
+        """
+        if all(weight == 0 for _, _, weight in picks):
+            return self.take([first for first, _, _ in picks])
+        used = sorted({band for first, second, _ in picks for band in (first, second)})
+        place = {band: i for i, band in enumerate(used)}
+        moved = tuple((place[first], place[second], weight) for first, second, weight in picks)
+        return replace(self.take(used), picks=moved, blended=wavelengths)
 
     def preview(self, positions: Sequence[int], side: int) -> Scene:
         """Some bands of the whole scene, thinned until no side is over `side` pixels."""
         step = max(1, -(-max(self.shape) // side))
+        if self.picks is not None:
+            positions = [self.picks[i][0] for i in positions]
         layers = [self.layers[i] for i in positions]
         return self._scene(layers, slice(0, self.shape[0]), slice(0, self.shape[1]), step)
 

@@ -258,10 +258,10 @@ def match(scene: SceneInput, model: AnyModel, tolerance: float | None = None) ->
     """The scene with the model's bands, in the model's order."""
     if not isinstance(scene.source, RasterSource):
         return scene
-    positions, message = match_bands(
+    picks, message = match_bands(
         model.wavelengths, scene.source, bands=model.bands, tolerance=tolerance
     )
-    source = scene.source.take(positions)
+    source = scene.source.blend(picks, model.wavelengths)
     notes = (*scene.notes, message)
     return replace(scene, source=source, wavelengths=source.wavelengths, notes=notes)
 
