@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +41,9 @@ FOLDS = 3
 GOOD, HIGH = 80, 90  # F1
 
 
-def tasks(seeds: int) -> Iterator[dict[str, Any]]:
+def tasks(seeds: int, protocols: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Scene, class, mechanism and seed."""
-    for protocol in MECHANISMS:
+    for protocol in protocols:
         for scene, target in PLACES:
             for seed in range(seeds):
                 yield {"scene": scene, "target": target, "protocol": protocol, "seed": seed}
@@ -95,6 +95,8 @@ def measure(data: Dataset, target: int, protocol: str, seed: int) -> dict[str, A
         "cautions": [caution.name for caution in trust.cautions],
         "agreement": [round(opinion.agreement, 3) for opinion in trust.opinions],
         "left_out": round(float(np.nanmean(left_out.probability > model.threshold)), 4),
+        "prevalences": {e.name: round(e.value, 4) for e in trust.prevalence.estimates},
+        "mapped": run["mapped_share"],
         "unlike": None if trust.places is None else trust.places.unlike,
         "truth": {
             "recall": recall,
@@ -114,11 +116,11 @@ def read() -> list[dict[str, Any]]:
     return [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
 
 
-def run(root: Path | None, seeds: int) -> None:
+def run(root: Path | None, seeds: int, protocols: Sequence[str]) -> None:
     """Measure what is not recorded."""
     known = [record["task"] for record in read()]
     scenes: dict[str, Dataset] = {}
-    for task in tasks(seeds):
+    for task in tasks(seeds, protocols):
         if task in known:
             continue
         data = scenes.setdefault(task["scene"], load_dataset(task["scene"], root))
@@ -163,10 +165,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data-root", type=Path)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("protocols", nargs="*", help="resampled, half, plot; else all")
     parser.add_argument("--render", action="store_true", help="only put the table into the docs")
     options = parser.parse_args()
     if not options.render:
-        run(options.data_root, options.seeds)
+        run(options.data_root, options.seeds, options.protocols or list(MECHANISMS))
     done = [record for record in read() if "failed" not in record]
     insert(Path("docs/results.md"), "trust", table(done))
     print(table(done))

@@ -65,6 +65,7 @@ POSITIVES = 5_000  # labels that it is fitted to at most
 BLOCK = 16  # half a side of the windows that stand for a large scene
 WINDOWS_OF_SCENE = 512  # of them
 WHOLE = 2**18  # pixels of a scene that is held whole
+FEW_OUT = 10  # folds of labels from all over a scene
 FEWEST_FAIR = 20  # labels that tell how much of a scene the class covers
 MOST_MORE = 2.6  # times the strict map: a lenient one that is larger is made sharper
 ANSWER = 4.0  # labels that a positive answer to a suggestion counts for, as it is from elsewhere
@@ -216,7 +217,8 @@ def crossfit_ratio(
 ) -> tuple[RatioModel, Crossfit]:
     """The model of all labels as `fit_ratio` gives it, and labels scored without those near them.
 
-    folds: of places; they take no time worth a word, as a fold changes one vector alone.
+    folds: of places; they take no time worth a word, as a fold changes one vector alone. Of labels
+    from all over the scene `FEW_OUT` are made at least: a tenth that is left out is missed little.
     """
     if coverage is not None and coverage not in RULES:
         raise ConfigError(f"'coverage' must be all, part or patch. Got {coverage!r} instead")
@@ -258,7 +260,8 @@ def crossfit_ratio(
         raise LabelError("no positive label lies on a valid pixel: check labels and nodata value")
     found = coverage or coverage_of(labelled, source.shape)
     judging = np.random.default_rng(seed)
-    folds_ = judging_folds(labelled, source.shape, max(1, folds), found, judging)
+    count = max(folds, FEW_OUT) if found == "all" and folds else max(1, folds)
+    folds_ = judging_folds(labelled, source.shape, count, found, judging)
     spread = spread_of(pool.statistics)
     weights = np.ones(labelled.size, np.float32)
     if answers is not None:

@@ -159,10 +159,9 @@ def _estimates(
     Best bin and mapped share / recall can only be too high, but for chance: they count false
     alarms in.
     """
-    found = {"mean-probability": float(unlabeled.mean(dtype=np.float64))}
-    if held_out is None:
-        return found
-    found["best-bin"] = min(1.0, bbe(held_out, unlabeled))
+    if held_out is None:  # probabilities at their word, for want of anything better
+        return {"mean-probability": float(unlabeled.mean(dtype=np.float64))}
+    found = {"best-bin": min(1.0, bbe(held_out, unlabeled))}
     recall = float((held_out > threshold).mean())
     if recall > 0:
         found[BOUND] = min(1.0, float((unlabeled > threshold).mean()) / recall)
@@ -179,8 +178,8 @@ def estimate_prevalence(
 ) -> Prevalence:
     """How much of the unlabeled is the class, by every means there is.
 
-    From scores: BBE of held-out against unlabeled, mean probability, and mapped share / recall;
-    given: estimates from spectra, such as KM2, with their own 90 % intervals.
+    From scores: BBE of held-out against unlabeled, and mapped share / recall; without labels left
+    out the mean probability; given: estimates from spectra, such as KM2, with their own 90 % intervals.
     """
     estimates = [
         _with_interval(name, value, resamples.estimates[name])
