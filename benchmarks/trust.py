@@ -67,6 +67,7 @@ def measure(data: Dataset, target: int, protocol: str, seed: int) -> dict[str, A
         seed=seed,
     )
     run = {
+        "method": "density-ratio",
         "threshold": model.threshold,
         "mapped_share": float(mapped[valid].mean()),
         "coverage": model.training["coverage"],

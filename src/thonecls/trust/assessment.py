@@ -120,6 +120,7 @@ def assess(
     degenerate: str | None = None,
     votes: Votes | None = None,
     covered: float | None = None,
+    calibrated: bool = True,
     bootstraps: int = BOOTSTRAPS,
 ) -> TrustReport:
     """Gather all that is known of a map.
@@ -128,7 +129,7 @@ def assess(
     pixels spread over the scene; NaN is left out. places: where labels lie; opinions: of other
     methods; priors: from spectra; history: of training, by epoch; degenerate: what
     `find_degenerate` said; votes: of maps by several seeds; covered: the share of the scene that is
-    mapped, else of the unlabeled.
+    mapped, else of the unlabeled; calibrated: whether probabilities can be taken at their word.
     """
     held, rest = (
         np.empty(0) if scores is None else scores[np.isfinite(scores)]
@@ -137,8 +138,17 @@ def assess(
     if rest.size == 0:
         raise LabelError("a map is judged by its unlabeled pixels. Got none; draw some thousands")
     positive = held if held.size else None
-    draws = resample(positive, rest, rng=rng, threshold=threshold, bootstraps=bootstraps)
-    prevalence = estimate_prevalence(positive, rest, draws, threshold=threshold, given=priors)
+    draws = resample(
+        positive,
+        rest,
+        rng=rng,
+        threshold=threshold,
+        bootstraps=bootstraps,
+        calibrated=calibrated,
+    )
+    prevalence = estimate_prevalence(
+        positive, rest, draws, threshold=threshold, given=priors, calibrated=calibrated
+    )
     share = float((rest > threshold).mean())
     found = None
     if held.size:

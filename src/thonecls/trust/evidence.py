@@ -132,6 +132,7 @@ def resample(
     rng: np.random.Generator,
     threshold: float = 0.5,
     bootstraps: int = BOOTSTRAPS,
+    calibrated: bool = True,
 ) -> Resamples:
     """Draw labels and unlabeled pixels again and again, and estimate anew from each draw."""
     if unlabeled.size > MOST_UNLABELED:
@@ -142,8 +143,8 @@ def resample(
         rest = rng.choice(unlabeled, unlabeled.size)
         recall = np.nan if positive is None else float((positive > threshold).mean())
         share = float((rest > threshold).mean())
-        drawn.append((recall, share, _estimates(positive, rest, threshold)))
-    names = list(_estimates(held_out, unlabeled, threshold))
+        drawn.append((recall, share, _estimates(positive, rest, threshold, calibrated)))
+    names = list(_estimates(held_out, unlabeled, threshold, calibrated))
     return Resamples(
         np.array([recall for recall, _, _ in drawn]),
         np.array([share for _, share, _ in drawn]),
@@ -152,16 +153,19 @@ def resample(
 
 
 def _estimates(
-    held_out: NDArray[Any] | None, unlabeled: NDArray[Any], threshold: float
+    held_out: NDArray[Any] | None, unlabeled: NDArray[Any], threshold: float, calibrated: bool
 ) -> dict[str, float]:
     """The prevalence from scores, by name.
 
     Best bin and mapped share / recall can only be too high, but for chance: they count false
     alarms in.
     """
-    if held_out is None:  # probabilities at their word, for want of anything better
-        return {"mean-probability": float(unlabeled.mean(dtype=np.float64))}
-    found = {"best-bin": min(1.0, bbe(held_out, unlabeled))}
+    found = {"mean-probability": float(unlabeled.mean(dtype=np.float64))}
+    if held_out is None:
+        return found
+    if not calibrated:
+        found.clear()
+    found["best-bin"] = min(1.0, bbe(held_out, unlabeled))
     recall = float((held_out > threshold).mean())
     if recall > 0:
         found[BOUND] = min(1.0, float((unlabeled > threshold).mean()) / recall)
@@ -175,15 +179,17 @@ def estimate_prevalence(
     *,
     threshold: float = 0.5,
     given: Sequence[Prior] = (),
+    calibrated: bool = True,
 ) -> Prevalence:
     """How much of the unlabeled is the class, by every means there is.
 
-    From scores: BBE of held-out against unlabeled, and mapped share / recall; without labels left
-    out the mean probability; given: estimates from spectra, such as KM2, with their own 90 % intervals.
+    From scores: BBE of held-out against unlabeled, mean probability, and mapped share / recall;
+    given: estimates from spectra, such as KM2, with their own 90 % intervals. calibrated: whether
+    probabilities can be taken at their word; else their mean is not asked.
     """
     estimates = [
         _with_interval(name, value, resamples.estimates[name])
-        for name, value in _estimates(held_out, unlabeled, threshold).items()
+        for name, value in _estimates(held_out, unlabeled, threshold, calibrated).items()
     ]
     estimates += [_of_spectra(prior) for prior in given]
     values = [estimate.value for estimate in estimates]

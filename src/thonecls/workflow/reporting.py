@@ -15,6 +15,7 @@ from thonecls.errors import FileError, LabelError
 from thonecls.files import write_atomically
 from thonecls.inputs import read_labels, read_truth
 from thonecls.maps import Measure
+from thonecls.methods import METHODS
 from thonecls.methods.models import load_model
 from thonecls.metrics import Scores, evaluate
 from thonecls.options import LabelOptions
@@ -164,6 +165,7 @@ def judge_evidence(
         degenerate=run.get("warning"),
         votes=count_votes(evidence.unlabeled, run["threshold"]) if several else None,
         covered=run["mapped_share"],
+        calibrated=METHODS[run["method"]].network,
     )
 
 
