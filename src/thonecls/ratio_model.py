@@ -68,7 +68,7 @@ WHOLE = 2**18  # pixels of a scene that is held whole
 FEW_OUT = 10  # folds of labels from all over a scene
 FEWEST_FAIR = 20  # labels that tell how much of a scene the class covers
 MOST_MORE = 2.6  # times the strict map: a lenient one that is larger is made sharper
-ANSWER = 4.0  # labels that a positive answer to a suggestion counts for, as it is from elsewhere
+ANSWER = 10.0  # labels that a positive answer to a suggestion counts for, as it is from elsewhere
 STEEP = 3.0  # the logit of a pixel that scores as the mean label left out
 TILE = 448  # pixels a side
 
