@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -123,11 +124,11 @@ def read() -> list[dict[str, Any]]:
     return [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
 
 
-def run(root: Path | None, seeds: int) -> None:
+def run(root: Path | None, seeds: int, protocols: Sequence[str]) -> None:
     """Measure what is not recorded."""
     known = [record["task"] for record in read()]
     scenes: dict[str, Dataset] = {}
-    for protocol in MECHANISMS:
+    for protocol in protocols:
         for scene, target in PARTS["tuning-scattered"].study.places:
             for seed in range(seeds):
                 task = {"scene": scene, "target": target, "protocol": protocol, "seed": seed}
@@ -170,10 +171,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data-root", type=Path)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("protocols", nargs="*", help="half, plot; else both")
     parser.add_argument("--render", action="store_true", help="only put the table into the docs")
     options = parser.parse_args()
     if not options.render:
-        run(options.data_root, options.seeds)
+        run(options.data_root, options.seeds, options.protocols or MECHANISMS)
     done = [record for record in read() if "failed" not in record]
     insert(Path("docs/results.md"), "suggestions", table(done))
     print(table(done))
