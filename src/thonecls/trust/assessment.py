@@ -152,7 +152,8 @@ def assess(
     share = float((rest > threshold).mean())
     found = None
     if held.size:
-        found = _judge(held, rest, prevalence, draws, threshold=threshold, rng=rng)
+        blocks = None if places is None else places.blocks
+        found = _judge(held, rest, prevalence, draws, threshold=threshold, rng=rng, blocks=blocks)
     agreement = None if votes is None else stability(votes)
     cautions = (
         *([Caution("degenerate", degenerate, DEGENERATE, "poor")] if degenerate else []),
@@ -187,9 +188,11 @@ def _judge(
     *,
     threshold: float,
     rng: np.random.Generator,
+    blocks: int | None,
 ) -> HeldOut:
-    """What the held-out labels tell."""
-    recall, share = estimate_recall(held_out, threshold), float((unlabeled > threshold).mean())
+    """What the held-out labels tell; blocks: the places that they come from."""
+    recall = estimate_recall(held_out, threshold, places=blocks)
+    share = float((unlabeled > threshold).mean())
     precision, f1, fpr = estimate_rates(recall.value, share, prevalence, draws, rng=rng)
     curve = threshold_curve(held_out, unlabeled, prevalence=prevalence.value)
     pauc = evaluate_pu(held_out, unlabeled, threshold=threshold).pauc / 100

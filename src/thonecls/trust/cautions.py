@@ -17,8 +17,8 @@ Level = Literal["good", "check", "poor"]
 
 FEW = 20  # held-out labels: recall 0.9 is then known from 0.7 to 0.97
 WIDE = 0.25  # from the low to the high end of recall
-UNLIKE = 0.5  # of what is mapped is like no label
-AGREED = 0.5  # of what either of two methods marks both do: less is another map
+UNLIKE = 0.15  # of what is mapped is like no label: with labels from all over, it is less
+AGREED = 0.55  # of what either of two methods marks both do: less is another map
 LOW_RECALL, NO_RECALL = 0.7, 0.5
 LOW_PRECISION, NO_PRECISION = 0.6, 0.3
 APART, APART_LEAST = 2.0, 0.005  # estimates of prevalence disagree: high > 2 low + 0.005

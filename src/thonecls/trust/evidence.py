@@ -35,8 +35,10 @@ class Estimate:
     level: float = LEVEL
 
 
-def wilson(successes: int, n: int, level: float = LEVEL) -> tuple[float, float]:
+def wilson(successes: float, n: float, level: float = LEVEL) -> tuple[float, float]:
     """Wilson's score interval of a proportion; 0 to 1 where nothing was tried.
+
+    n need not be whole: trials that tell much the same count for less.
 
     >>> [round(bound, 4) for bound in wilson(8, 10)]
     [0.4902, 0.9433]
@@ -51,10 +53,19 @@ def wilson(successes: int, n: int, level: float = LEVEL) -> tuple[float, float]:
     return float(low) if successes else 0.0, float(high) if successes < n else 1.0
 
 
-def estimate_recall(held_out: NDArray[Any], threshold: float = 0.5) -> Estimate:
-    """The share of held-out positives that is mapped; the labels count as independent."""
-    found = int((held_out > threshold).sum())
-    return Estimate("recall", found / held_out.size, *wilson(found, held_out.size))
+def estimate_recall(
+    held_out: NDArray[Any], threshold: float = 0.5, *, places: int | None = None
+) -> Estimate:
+    """The share of held-out positives that is mapped.
+
+    places: how many places they come from. Labels of one place tell much the same: all together
+    count for the geometric mean of their number and that of the places; else as independent.
+    """
+    share = float((held_out > threshold).mean())
+    count = float(held_out.size)
+    if places is not None:
+        count = min(count, float(np.sqrt(count * places)))
+    return Estimate("recall", share, *wilson(share * count, count))
 
 
 @dataclass(frozen=True)
