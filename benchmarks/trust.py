@@ -77,7 +77,7 @@ def measure(data: Dataset, target: int, protocol: str, seed: int) -> dict[str, A
         run["warning"] = message
     trust = judge_evidence(run, evidence, Grid(data.truth.shape))
     told: dict[str, Estimate] = {}
-    if trust.held_out is not None and not trust.elsewhere:
+    if trust.held_out is not None and not trust.vague:
         told = {"recall": trust.held_out.recall, "precision": trust.held_out.precision}
         prevalence = trust.prevalence
         if (data.truth[valid] != 0).mean() > WALL_TO_WALL:

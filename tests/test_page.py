@@ -143,7 +143,7 @@ def make_report(folder: Path, *, height: int = 60, width: int = 80) -> Report:
         flat,
         rng=rng,
         places=find_places(world.labels, (height, width), unlike=0.02),
-        opinions=[Opinion("matched-filter", 0.4, 0.3)],
+        opinions=[Opinion("matched-filter", 0.4, 0.6)],
         priors=[Prior("km2", 0.31, 0.24, 0.38)],
         votes=count_votes(np.clip(flat + rng.normal(0, 0.08, (3, flat.size)), 0, 1)),
     )

@@ -234,7 +234,7 @@ def list_numbers(trust: TrustReport) -> list[Number]:
     whole = Estimate("prevalence", prevalence.value, prevalence.low, prevalence.high)
     count = len(prevalence.estimates)
     several = f"; lowest to highest of {count} estimates" if count > 1 else ""
-    known = trust.held_out is not None and not trust.elsewhere
+    known = trust.held_out is not None and not trust.vague
     return [
         *(_of_labels(trust.held_out, rough=trust.rough) if known and trust.held_out else []),
         Number("Mapped", percent(trust.covered), "of the scene is marked as the class"),

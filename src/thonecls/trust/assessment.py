@@ -102,6 +102,12 @@ class TrustReport:
         return self.places is not None and self.places.coverage != "all"
 
     @property
+    def vague(self) -> bool:
+        """Whether labels left out may not speak for the map: no recall is given then."""
+        names = {caution.name for caution in self.cautions}
+        return self.elsewhere or bool(names & {"opinions", "unlike"})
+
+    @property
     def rough(self) -> bool:
         """Whether what depends on the prevalence is hardly more than a guess."""
         return any(caution.name in ("prevalence", "contradiction") for caution in self.cautions)
@@ -239,10 +245,16 @@ def summarise(report: TrustReport) -> str:
             "is not known, for no label was left out of training."
         )
     recall, precision = found.recall, found.precision
-    if report.elsewhere:
+    if report.vague:
+        why = "labels come from a part of the scene only"
+        if not report.elsewhere:
+            why = (
+                f"other methods make quite another map of the same labels; of labels left out of "
+                f"training it finds {percent(recall.value)}"
+            )
         return (
             f"{covers}. How much of the class it finds, and how much of what it marks is right, is "
-            "not known, for labels come from a part of the scene only."
+            f"not known, for {why}."
         )
     right = f"{_of_marked(precision)} of what it marks is estimated to be right"
     if report.rough:
