@@ -54,7 +54,13 @@ class World:
         given: dict[str, list[object]] = {
             "check": [scene, labels],
             "prior": [scene, labels],
-            "train": [scene, labels, *out, *QUICK],
+            "train": [
+                scene,
+                labels,
+                *out,
+                *QUICK,
+                *([] if "--folds" in text else ["--folds", "0"]),
+            ],
             "map": [model, scene, *out],
             "report": [model],
             "info": [model],

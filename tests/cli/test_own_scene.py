@@ -122,7 +122,8 @@ def test_a_coverage_is_for_the_density_ratio_alone(
     assert said(capsys)["coverage"] == "all"
     assert run(*command, "--overwrite", "--coverage", "all", "--epochs", "1") == 2
     assert "leave out --coverage" in " ".join(capsys.readouterr().err.split())
-    assert run("train", example.scene, example.labels, *WHERE, *QUICK, "--out", tmp_path / "n") == 0
+    network = ["train", example.scene, example.labels, *WHERE, *QUICK, "--folds", "0"]
+    assert run(*network, "--out", tmp_path / "n") == 0
     assert json.loads((tmp_path / "n/run.json").read_text("utf-8"))["method"] == "t-honecls"
 
 
@@ -130,7 +131,7 @@ def test_a_network_that_is_overwritten_leaves_nothing_behind(
     example: Example, tmp_path: Path
 ) -> None:
     command = ["train", example.scene, example.labels, *WHERE, "--out", tmp_path / "run"]
-    assert run(*command, *QUICK, "--seeds", "2") == 0
+    assert run(*command, *QUICK, "--seeds", "2", "--folds", "0") == 0
     assert run(*command, "--overwrite") == 0
     models = [path.name for path in (tmp_path / "run").glob("*.safetensors")]
     assert models == ["model.safetensors"]
@@ -190,7 +191,7 @@ def test_training_leaves_all_that_a_mapper_opens(trained: Path, example: Example
 def test_the_map_is_right(
     example: Example, tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
 ) -> None:
-    longer = ["--epochs", "14", *QUICK[2:]]
+    longer = ["--epochs", "14", *QUICK[2:], "--folds", "0"]
     command = ["train", example.scene, example.labels, *WHERE, *longer, "--seed", seed, "--json"]
     truth = ["--truth", example.truth, "--truth-target", "1"]
     assert run(*command, *truth, "--out", tmp_path / "run") == 0
@@ -307,7 +308,17 @@ def test_maps_lie_where_the_scene_lies_to_the_last_digit(
 def test_a_threshold_by_labels_left_out_is_in_the_model_and_every_map_uses_it(
     example: Example, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["train", example.scene, example.labels, *WHERE, *QUICK, "--members", "2"]
+    command = [
+        "train",
+        example.scene,
+        example.labels,
+        *WHERE,
+        *QUICK,
+        "--members",
+        "2",
+        "--folds",
+        "0",
+    ]
     assert run(*command, "--out", tmp_path / "run", "--json") == 0
     summary = said(capsys)
     assert "labels left out of training say the class covers" in summary["threshold_reason"]
