@@ -36,7 +36,7 @@ from thonecls.vector import (
 
 CLASSES = {  # columns that tell what a feature is, in lower case
     *("class", "class_name", "classname", "species", "label", "category", "crop", "type"),
-    *("land_cover", "landcover", "art", "klasse", "espece", "especie"),
+    *("land_cover", "landcover", "landuse", "fclass", "art", "klasse", "espece", "especie"),
 }
 MOST_CLASSES = 40  # more are names of single features
 VECTOR_ONLY = ("layer", "where", "all_touched", "crs", "buffer")  # options of labels

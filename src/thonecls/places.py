@@ -15,6 +15,7 @@ BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 
 COMPONENTS = 10  # principal ones, in which spectra are compared
+MANY = 2000  # labels: of more a tree is made
 ALIKE = 0.95  # of the labels have another label this near, in spectrum
 CORNERS = ("upper left", "upper right", "lower left", "lower right")
 COMPASS = ("north-west", "north-east", "south-west", "south-east")
@@ -89,6 +90,10 @@ def distances(
 ) -> FloatArray:
     """How far a lattice's pixels lie from the nearest label, in pixels: (rows, columns)."""
     down, across = np.divmod(labels, shape[1])
+    if labels.size > MANY:
+        grid = np.stack(np.meshgrid(rows, columns, indexing="ij"), axis=2).reshape(-1, 2)
+        tree = scipy.spatial.cKDTree(np.stack([down, across], axis=1))
+        return np.asarray(tree.query(grid)[0]).reshape(len(rows), len(columns))
     sideways = (columns[:, None] - across).astype(np.float64) ** 2
     squares = [(sideways + (row - down) ** 2).min(axis=1) for row in rows]
     return np.asarray(np.sqrt(np.stack(squares)))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import thonecls.places
 from thonecls.places import spectral_components
 from thonecls.splits import Folds, judging_folds, place_folds
 from thonecls.trust import compare, distances, find_places, lattice, unlike_labels
@@ -25,7 +26,11 @@ def test_quarters_and_halves_without_labels_are_named() -> None:
     assert find_places(np.array([1010, 8080, 1080, 8010]), (100, 100)).empty == ()
 
 
-def test_distances_are_those_to_the_nearest_label() -> None:
+@pytest.mark.parametrize("many", [2000, 3])
+def test_distances_are_those_to_the_nearest_label(
+    many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thonecls.places, "MANY", many)
     rng = np.random.default_rng(0)
     labels = rng.choice(60 * 50, 7, replace=False)
     rows, columns = lattice((60, 50), 12)

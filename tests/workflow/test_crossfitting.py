@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from thonecls.datasets import synthetic
-from thonecls.methods.spectral_model import SpectralModel, fit_spectral
+from thonecls.methods.spectral_model import SpectralModel, fit_spectral, thinned
 from thonecls.model import Scorer
 from thonecls.ratio_model import crossfit_ratio
 from thonecls.scene import BoolArray
@@ -67,6 +67,16 @@ def test_labels_of_one_place_leave_nothing_to_learn_from() -> None:
     mask[3:6, 3:6] = True
     _, left_out = crossfit_ratio(DATA.scene, mask, folds=3)
     assert np.isnan(left_out.probability).all()
+
+
+def test_a_second_opinion_of_thousands_of_labels_takes_no_longer() -> None:
+    mask = DATA.truth == 1
+    assert mask.sum() > 600
+    assert thinned(mask, 500, 0).sum() == 500
+    assert (mask | ~thinned(mask, 500, 0)).all()
+    assert thinned(mask, 5000, 0) is mask
+    found = second_opinions(DATA.scene, mask, DATA.scene, seed=0, but="density-ratio")
+    assert list(found) == ["matched-filter", "biased-svm"]
 
 
 def test_second_opinions_leave_out_the_method_itself_and_what_needs_more_labels() -> None:

@@ -36,6 +36,7 @@ from thonecls.version import __version__, commit
 
 SPECTRA = "spectral model"  # the kind of its file
 UNLABELED = 4000  # pixels, as in the paper
+POSITIVES = 5000  # labels that a method learns from at most: some take their square in memory
 WHOLE = 2**20  # pixels of a scene that is read whole
 SIDE = 32  # of the windows that stand for a larger one
 WINDOWS = 256  # of them, and around labels at most
@@ -158,7 +159,8 @@ def fit_spectral(
     began = time.perf_counter()
     source = as_source(scene)
     check_positives(np.flatnonzero(positives), source.shape)
-    seen, labels = gather(source, positives, unlabeled, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    seen, labels = gather(source, thinned(positives, POSITIVES, seed), unlabeled, rng)
     training = {
         "config": {"method": method, "unlabeled": len(labels.unlabeled)},
         "scene": {"bands": source.bands, "rows": source.shape[0], "columns": source.shape[1]},
@@ -175,6 +177,16 @@ def fit_spectral(
     assert model.learnt  # now, so that what is wrong with the labels is told at once
     training["seconds"] = round(time.perf_counter() - began, 3)
     return model
+
+
+def thinned(positives: BoolArray, most: int, seed: int) -> BoolArray:
+    """Positives, (H, W), or a random part of them where they are more than so many."""
+    pixels = np.flatnonzero(positives)
+    if pixels.size <= most:
+        return positives
+    kept = np.zeros_like(positives)
+    kept.flat[np.random.default_rng(seed).choice(pixels, most, replace=False)] = True
+    return kept
 
 
 def gather(

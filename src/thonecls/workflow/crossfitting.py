@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from thonecls.collage import cover
 from thonecls.errors import LabelError
 from thonecls.methods.models import AnyModel
-from thonecls.methods.spectral_model import fit_spectral
+from thonecls.methods.spectral_model import fit_spectral, thinned
 from thonecls.model import Crossfit, Scorer
 from thonecls.scene import BoolArray, FloatArray, Scene, Source
 from thonecls.splits import coverage_of, judging_folds
 
 SIDE = 64  # pixels of the windows in which labels are scored
+MOST = 500  # labels that a second opinion learns from: it is to take seconds
 OPINIONS = ("matched-filter", "biased-svm")  # seconds each, and no package beside the usual ones
 
 
@@ -69,6 +70,7 @@ def second_opinions(
     has no opinion.
     """
     found = {}
+    positives = thinned(positives, MOST, seed)
     for method in OPINIONS:
         if method == but:
             continue
