@@ -3,8 +3,9 @@
 Precision, recall and area are estimated as by Olofsson et al. (2014, *Good practices for estimating
 area and assessing accuracy of land change*). Their intervals are normal ones, which at sixty points
 hold the truth of a recall in 50 to 85 of 100 cases, and have no width where all answers of a
-stratum agree. Here each stratum's share has the posterior of Jeffreys' prior, and the intervals are
-percentiles of what draws from these imply.
+stratum agree. Here each stratum's share has the posterior of Jeffreys' prior, with an end at 0 or 1
+where all answers agree (Brown, Cai and DasGupta 2001), and the intervals are percentiles of what
+draws from these imply.
 """
 
 from __future__ import annotations
@@ -141,12 +142,19 @@ def verify(
     share = np.where(tried > 0, yes / np.maximum(tried, 1), 0.5)
     drawn = rng.beta(yes + JEFFREYS, tried - yes + JEFFREYS, size=(DRAWS, len(STRATA)))
     points = _rates(share[None], pixels, mapped)
-    moved = _rates(drawn, pixels, mapped)
-    tail = 50 * (1 - level)
+    # Where all answers of a stratum agree, its share may be 0 or 1 itself, which no draw is.
+    none, all_ = (tried > 0) & (yes == 0), (tried > 0) & (yes == tried)
+    fewest, most = np.where(none, 0, drawn), np.where(all_, 1, drawn)
+    worst, best = np.where(mapped, fewest, most), np.where(mapped, most, fewest)
+    ends = {"precision": (fewest, most), "recall": (worst, best), "area": (fewest, most)}
     found = []
-    for name, point, values in zip(("precision", "recall", "area"), points, moved, strict=True):
-        low, high = np.percentile(values, (tail, 100 - tail)).tolist()
-        at = float(point[0])
+    for i, (name, draws) in enumerate(ends.items()):
+        at = float(points[i][0])
+        tails = 50 * (1 - level), 50 * (1 + level)
+        low, high = (
+            float(np.percentile(_rates(draw, pixels, mapped)[i], tail))
+            for draw, tail in zip(draws, tails, strict=True)
+        )
         found.append(Estimate(name, at, min(low, at), max(high, at), level))
     return Verification(len(present), int(tried.sum()), int(yes.sum()), *found)
 
