@@ -496,8 +496,8 @@ def suggest(
     """Name places worth a look: in doubt, far from all labels, spread over the scene.
 
     Write 1 into the column `present` where the class is, 0 where it is not, nothing where you
-    cannot tell, and train again with --answers: twenty answers are worth more than hundreds of
-    further labels where there are some already.
+    cannot tell, and train again with --answers. Helps most where labels come from one part of the
+    scene; ask again after each round.
 
     Example: thonecls suggest run --size 20
     """
