@@ -245,7 +245,7 @@ OTHERS: dict[str, tuple[Build, str]] = {
         "--where has no meaning for labels in truth.tif: leave it out",
     ),
     "a class for pixels": (lambda w: w("train --target 1", labels=pixels(w)), "leave it out"),
-    "other wavelengths": (lambda w: w("map", scene=hdf5(w / "s.h5")), "with these bands, or raise"),
+    "other wavelengths": (lambda w: w("map", scene=hdf5(w / "s.h5")), "with these bands"),
     "fewer bands": (lambda w: w("map", scene=raster(w / "s.tif", CUBE[:4])), "give the same bands"),
     "an array of fewer bands": (
         lambda w: w("map --bands-axis first", scene=npy(w / "s.npy", CUBE[:4])),
@@ -294,6 +294,14 @@ def commands_of(name: str, w: World) -> tuple[list[list[object]], str]:
         return [w(name)], OPTIONS[name]
     build, words = OTHERS[name]
     return [build(w)], words
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_opinion() -> Iterator[None]:
+    """A matched filter alone beside every training: what others say is not the subject here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("thonecls.workflow.crossfitting.OPINIONS", ("matched-filter",))
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from base64 import b64encode
+from collections.abc import Iterator
 from pathlib import Path
 
 import matplotlib.image
@@ -20,6 +21,14 @@ from thonecls.methods.images import IMAGE_METHODS
 from thonecls.model import Model
 
 QUICK = ["--epochs", "1", "--batches", "2", "--unlabeled", "50", "--width", "0.25"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_opinion() -> Iterator[None]:
+    """A matched filter alone beside every training: what others say is not the subject here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("thonecls.workflow.crossfitting.OPINIONS", ("matched-filter",))
+        yield
 
 
 @pytest.fixture
