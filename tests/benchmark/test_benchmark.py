@@ -397,8 +397,9 @@ def test_a_method_on_spectra_is_a_cell_too(tmp_path: Path) -> None:
 
 
 def test_several_processes_give_the_same_results(alone: Path, tmp_path: Path) -> None:
-    run_cells(FOUR, tmp_path, root=ROOT, jobs=2, threads=1)
-    assert outcome(tmp_path) == outcome(alone)
+    run_cells(FOUR[:2], tmp_path, root=ROOT, jobs=2, threads=1)
+    expected = outcome(alone)
+    assert outcome(tmp_path) == {cell.id: expected[cell.id] for cell in FOUR[:2]}
 
 
 def start_runner(folder: Path, *more: object) -> subprocess.Popen[bytes]:

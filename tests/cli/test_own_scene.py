@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,14 @@ WHERE = ["--where", "species = 'lantana'"]
 
 def said(capsys: pytest.CaptureFixture[str]) -> Any:
     return json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_opinion() -> Iterator[None]:
+    """A matched filter alone beside every training: what others say is not the subject here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("thonecls.workflow.crossfitting.OPINIONS", ("matched-filter",))
+        yield
 
 
 @pytest.fixture(scope="module")
