@@ -92,7 +92,7 @@ def _connect(address: str) -> Any:
     distributed = need("distributed", "a cluster")
     try:
         return distributed.Client(address, timeout="10s")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, AssertionError) as error:  # the last: its loop started too late
         raise ConfigError(
             f"no Dask scheduler answers at {address} ({error}): start one with `dask scheduler`, "
             "workers with `dask worker ADDRESS --nthreads 1`, and give the address that it prints"
