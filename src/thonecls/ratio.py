@@ -10,12 +10,13 @@ half a window has a say, so the place cannot be learnt.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.ndimage
 from numpy.typing import NDArray
 
+from thonecls.priors import bbe
 from thonecls.scene import BoolArray, FloatArray
 from thonecls.splits import Coverage, Folds
 
@@ -26,6 +27,11 @@ WIDTH = 0.7  # of the kernel: its gamma times the variance of the features
 FOLDS = 5
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1)  # λ: how freely the ratio may bend, from very to hardly
 NEGATIVES = 1.0  # what known negatives weigh, against all unlabeled pixels
+NEAR_FROM, NEAR_WITHIN = 0.05, 0.1  # how much better single pixels are from where they have a say
+GAPS = (0.3, 0.6)  # the lowest cut and the highest of labels from a part of a scene
+GROWTH, STEP = 1.4, 0.1  # a map that grows by less where its cut is so much lower hardly grows
+FEWEST_FAIR = 20  # labels that tell how much of a scene the class covers
+LEAST = 1e-3  # of the mean score of labels left out, which scores are divided by
 RANK = 1e-5  # of the largest eigenvalue of a kernel: smaller ones are rounding
 CHUNK = 2**13  # pixels that are scored at a time
 
@@ -42,64 +48,70 @@ class Look(NamedTuple):
     power: float
 
 
-LOOKS = (
+# What a machine looks at: single pixels, fields, and what lies around fields.
+NEAR = (Look((1,), 0.5), Look((3,), 0.5), Look((1,), 1.0))
+MIDDLE = (
     Look((11,), 0.0),
     Look((3, 9), 0.0),
     Look((5, 13), 0.0),
     Look((3, 7, 15), 0.0),
     Look((1, 3, 7), 0.5),
 )
-WINDOWS = sorted({window for look in LOOKS for window in look.windows})
-HALO = WINDOWS[-1] // 2
+WIDE = (Look((21,), 0.0), Look((5, 21), 0.0), Look((3, 9, 31), 0.0), Look((7, 15, 31), 0.0))
 
 
 class Rule(NamedTuple):
-    """How freely the ratio may bend (by some of `STRENGTHS`, solutions are averaged), and the cut.
+    """What the ratio looks at, how freely it may bend, and where it is cut.
 
-    cut: a part of the mean score of labels that were left out; fair: whether labels are a fair
-    sample of the class, so that they tell how much of the scene it covers. Then the cut lies
-    midway between this one and the one that maps so much.
+    looks: beside `NEAR`, where `near` says that these have a say; strengths: some of `STRENGTHS`,
+    over which solutions are averaged. cut: a part of the mean score of labels that were left out,
+    or how it is found: "fair" where labels are a fair sample of the class (`fair_cut`), "gap"
+    where they are not (`gap_cut`).
     """
 
+    looks: tuple[Look, ...]
     strengths: tuple[float, ...]
-    cut: float
-    fair: bool
+    near: bool
+    cut: float | Literal["fair", "gap"]
     reason: str
 
 
 RULES: dict[Coverage, Rule] = {
     "all": Rule(
+        MIDDLE + WIDE,
         (1e-4, 1e-3),
-        0.5,
         True,
+        "fair",
         "about halfway between the background and labels left out of training, and by how much "
         "of the scene they say the class covers, as labels lie all over it",
     ),
     "part": Rule(
-        (1e-4, 1e-3, 1e-2, 1e-1),
-        0.35,
-        False,
-        "a third of the way from the background to labels left out of training, as a part of the "
-        "scene has no labels and the class may look a little different there",
+        MIDDLE,
+        STRENGTHS,
+        True,
+        "gap",
+        "where the map hardly grows any more, between a third and two thirds of the way from the "
+        "background to labels left out of training, as a part of the scene has no labels",
     ),
     "patch": Rule(
+        MIDDLE,
         (1e-1,),
-        0.4,
         False,
+        0.4,
         "0.4 of the way from the background to labels left out of training, by the most cautious "
         "fit, as all labels come from a patch or two",
     ),
 }
 
 
-# Of labels from a part of the scene, where the lenient map is far larger than the strict one.
-SHARP = Rule(
-    (1e-4, 1e-3),
-    0.3,
-    False,
-    "0.3 of the way from the background to labels left out of training, by the sharper fit: a "
-    "part of the scene has no labels, but much there is only a little like them",
-)
+def looks_of(rule: Rule) -> tuple[Look, ...]:
+    """All that a rule may look at."""
+    return rule.looks + NEAR if rule.near else rule.looks
+
+
+def windows_of(looks: tuple[Look, ...]) -> list[int]:
+    """The windows that these look through, the smallest first."""
+    return sorted({window for look in looks for window in look.windows})
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,37 +203,77 @@ def solve(
 
 
 class Fitted(NamedTuple):
-    """Solutions for every strength of `STRENGTHS`, by which rules choose.
+    """Solutions for every look and every strength of `STRENGTHS`, by which rules choose.
 
-    Each is the sum over the looks, so that labels left out at random score 1 on average. held_out:
-    (s, n_p) what these score; by_place: (s, n_p) what labels score in the folds that were given,
-    NaN where no label is left; unlabeled: (s, n_u) what others score.
+    Each is scaled so that labels left out at random score 1 on average. Of l looks and s strengths:
+    held_out: (l, s, n_p) what these score; judged: (l, s, n_p) what labels score in the folds that
+    were given, NaN where no label is left; by_place: the same in folds of whole places; unlabeled:
+    (l, s, n_u) what others score.
     """
 
     kernels: tuple[tuple[Look, FloatArray, float], ...]  # of a look: centres and gamma
     weights: tuple[Array64, ...]  # of a look: (s, centres)
     held_out: Array64
+    judged: Array64
     by_place: Array64
     unlabeled: Array64
 
     def by(self, rule: Rule) -> Ratio:
-        """The mean of the solutions for a rule's strengths."""
-        chosen = [STRENGTHS.index(strength) for strength in rule.strengths]
+        """The mean of a rule's solutions, and of those that look at single pixels.
+
+        The latter have the say that `near_share` gives them.
+        """
+        near = self.near_share() if rule.near else 0.0
+        share = np.zeros(self.held_out.shape[:2])
+        for number, (look, _, _) in enumerate(self.kernels):
+            if look in rule.looks:
+                chosen = [STRENGTHS.index(strength) for strength in rule.strengths]
+                share[number, chosen] = (1 - near) / (len(rule.looks) * len(chosen))
+            elif rule.near:
+                share[number] = near / (len(NEAR) * len(STRENGTHS))
         machines = tuple(
-            Machine(look, centres, gamma, weights[chosen].mean(axis=0).astype(np.float32))
-            for (look, centres, gamma), weights in zip(self.kernels, self.weights, strict=True)
+            Machine(look, centres, gamma, (part @ weights).astype(np.float32))
+            for (look, centres, gamma), weights, part in zip(
+                self.kernels, self.weights, share, strict=True
+            )
+            if part.any()
         )
-        means = (part[chosen].mean(axis=0) for part in self[2:])
-        return Ratio(machines, *means)
+        held_out, judged, others = (
+            np.einsum("ls,lsn->n", share, part)
+            for part in (self.held_out, self.judged, self.unlabeled)
+        )
+        return Ratio(machines, held_out, judged, others, near)
+
+    def near_share(self) -> float:
+        """How much of a say single pixels have, from 0 to 1, by labels of places left out.
+
+        Where single pixels find such labels better than fields do, by how often a label scores
+        above an unlabeled pixel, what lies around a pixel tells the place and not the class.
+        """
+        found = []
+        for kind in (MIDDLE, NEAR):
+            chosen = [i for i, (look, _, _) in enumerate(self.kernels) if look in kind]
+            left, others = (
+                part[chosen].mean(axis=(0, 1)) for part in (self.by_place, self.unlabeled)
+            )
+            left = left[np.isfinite(left)]
+            if not left.size:
+                return 0.0
+            found.append(np.searchsorted(np.sort(others), left).mean() / others.size)
+        return float(np.clip((found[1] - found[0] - NEAR_FROM) / NEAR_WITHIN, 0, 1))
 
 
 class Ratio(NamedTuple):
-    """Machines whose sum has the mean 1 on labels that are left out; else as `Fitted`, (n,)."""
+    """Machines whose sum has the mean 1 on labels that are left out; else as `Fitted`, (n,).
+
+    near: how much of a say single pixels have.
+    """
 
     machines: tuple[Machine, ...]
     held_out: Array64
-    by_place: Array64
+    judged: Array64
     unlabeled: Array64
+    near: float
 
 
 def fit(
@@ -230,28 +282,31 @@ def fit(
     spread: FloatArray,
     rng: np.random.Generator,
     *,
+    looks: tuple[Look, ...] = MIDDLE + NEAR,
     folds: Folds | None = None,
+    places: Folds | None = None,
     negative: dict[int, FloatArray] | None = None,
     weights: FloatArray | None = None,
 ) -> Fitted:
     """The ratio of positives to unlabeled pixels; both: means (n, k) over every window.
 
-    folds: of the positives, for `by_place`; negative: means of pixels that are known not to be the
-    class; weights: (n_p,) of the positives, 1 each unless told.
+    folds: of the positives, for `judged`; places: for `by_place`; negative: means of pixels that
+    are known not to be the class; weights: (n_p,) of the positives, 1 each unless told.
     """
-    count, others = len(positive[WINDOWS[0]]), len(unlabeled[WINDOWS[0]])
+    count, others = (len(next(iter(means.values()))) for means in (positive, unlabeled))
     parts = min(FOLDS, count)
     fold = rng.permutation(count) % parts
     kept = np.sort(rng.permutation(count)[:MOST_POSITIVES])
     centres = np.sort(rng.permutation(others)[:CENTRES])
-    places, apart = folds or Folds(np.zeros(count, np.int64), np.zeros((1, count), dtype=bool))
+    nothing = Folds(np.zeros(count, np.int64), np.zeros((1, count), dtype=bool))
+    judging, by_place = folds or nothing, places or nothing
     # Which positives a solution learns from: all but a part, all, all that are apart from a fold.
     learnt = [fold != k if parts > 1 else fold == k for k in range(parts)]
-    learnt += [np.ones(count, dtype=bool), *apart]
+    learnt += [np.ones(count, dtype=bool), *judging.apart, *by_place.apart]
     share = np.ones(count, np.float32) if weights is None else weights / weights.mean()
-    held_out, by_place, scores = (np.zeros((len(STRENGTHS), n)) for n in (count, count, others))
-    kernels, solutions = [], []
-    for look in LOOKS:
+    solved: list[tuple[Array64, ...]] = []
+    kernels = []
+    for look in looks:
         of_p, of_u = see(positive, look, spread), see(unlabeled, look, spread)
         of_n = of_p[:0] if negative is None else see(negative, look, spread)
         around = np.concatenate([of_p[kept], of_n, of_u[centres]])
@@ -260,19 +315,62 @@ def fit(
         p, u, n = (gaussian_kernel(x, around, gamma) @ basis for x in (of_p, of_u, of_n))
         means = np.stack([share[some] @ p[some] / max(share[some].sum(), 1e-6) for some in learnt])
         found = solve(means, u, STRENGTHS, n)
-        held_out += np.einsum("sij,ij->si", found[:, fold], p)
-        by_place += np.einsum("sij,ij->si", found[:, parts + 1 + places], p)
-        scores += found[:, parts].astype(np.float32) @ u.T
-        solutions.append(found[:, parts] @ basis.T.astype(np.float64))
+        first = parts + 1 + len(judging.apart)
+        held_out, judged, left = (
+            np.einsum("sij,ij->si", found[:, which], p)
+            for which in (fold, parts + 1 + judging.fold, first + by_place.fold)
+        )
+        scale = np.maximum((held_out * share).mean(axis=1, keepdims=True), LEAST)
+        scores = found[:, parts].astype(np.float32) @ u.T
+        solution = found[:, parts] @ basis.T.astype(np.float64)
+        solved.append(tuple(x / scale for x in (solution, held_out, judged, left, scores)))
         kernels.append((look, around, gamma))
-    scale = np.maximum((held_out * share).mean(axis=1, keepdims=True), 1e-6)
-    alone = ~np.array([some.any() for some in apart])
-    by_place[:, alone[places]] = np.nan
-    return Fitted(
-        tuple(kernels),
-        tuple(solution / scale for solution in solutions),
-        *(part / scale for part in (held_out, by_place, scores)),
-    )
+    solutions, *arrays = zip(*solved, strict=True)
+    held_out, judged, left, scores = (np.stack(array) for array in arrays)
+    for part, given in ((judged, judging), (left, by_place)):
+        alone = ~np.array([some.any() for some in given.apart])
+        part[..., alone[given.fold]] = np.nan
+    return Fitted(tuple(kernels), tuple(solutions), held_out, judged, left, scores)
+
+
+def fair_cut(ratio: Ratio) -> float:
+    """Midway between half of what labels left out score, and the cut that maps the class's share.
+
+    How much of the scene the class covers is told by best-bin estimation.
+    """
+    if len(ratio.held_out) < FEWEST_FAIR:
+        return 0.5
+    share = min(1.0, bbe(ratio.held_out, ratio.unlabeled))
+    return (0.5 + float(np.quantile(ratio.unlabeled, 1 - share))) / 2
+
+
+def gap_cut(scores: Array64) -> float:
+    """The lowest cut of `GAPS` that maps less than `GROWTH` times as much as one that is `STEP` up.
+
+    scores: of unlabeled pixels. Where many score a little, a low cut would map them all, and the
+    cut rises; where there is a gap between the class and the rest, it is low, and finds what
+    differs somewhat from the labels.
+
+    >>> two_kinds, all_between = np.array([0.0] * 90 + [1.0] * 10), np.linspace(0, 0.7, 100)
+    >>> gap_cut(two_kinds), gap_cut(all_between)
+    (0.3, 0.6)
+    """
+    ordered = np.sort(scores)
+
+    def mapped(cut: float) -> int:
+        return len(ordered) - int(np.searchsorted(ordered, cut, side="right"))
+
+    for cut in np.arange(*GAPS, 0.01).tolist():
+        if mapped(cut) < GROWTH * mapped(cut + STEP) + 1e-5 * len(ordered):
+            return float(cut)
+    return GAPS[1]
+
+
+def cut_of(ratio: Ratio, rule: Rule) -> float:
+    """Where a rule cuts a ratio."""
+    if rule.cut == "fair":
+        return fair_cut(ratio)
+    return gap_cut(ratio.unlabeled) if rule.cut == "gap" else float(rule.cut)
 
 
 def _basis(centres: FloatArray, gamma: float) -> FloatArray:

@@ -20,24 +20,19 @@ from thonecls.collage import Pool, build_pool
 from thonecls.errors import ConfigError, LabelError
 from thonecls.model import Crossfit, Scorer, load_novelty, save_novelty, score_whole
 from thonecls.novelty import Novelty
-from thonecls.priors import bbe
 from thonecls.ratio import (
     CENTRES,
-    HALO,
-    LOOKS,
     RULES,
-    SHARP,
     WIDTH,
-    WINDOWS,
-    Fitted,
     Look,
     Machine,
-    Ratio,
-    Rule,
     by_pixel,
+    cut_of,
     fit,
+    looks_of,
     score,
     window_means,
+    windows_of,
 )
 from thonecls.scene import (
     BandStatistics,
@@ -54,6 +49,7 @@ from thonecls.splits import (
     check_positives,
     coverage_of,
     judging_folds,
+    place_folds,
     positive_mask,
 )
 from thonecls.version import __version__, commit
@@ -62,12 +58,11 @@ RATIO = "ratio model"  # the kind of its file
 COMPONENTS = 60
 PIXELS = 20_000  # unlabeled ones that the ratio is fitted to
 POSITIVES = 5_000  # labels that it is fitted to at most
-BLOCK = 16  # half a side of the windows that stand for a large scene
-WINDOWS_OF_SCENE = 512  # of them
+SIDE = 32  # of the windows that stand for a large scene, more where the ratio looks farther
+WINDOWS_OF_SCENE = 512  # of them, fewer where they are larger
 WHOLE = 2**18  # pixels of a scene that is held whole
 FEW_OUT = 10  # folds of labels from all over a scene
-FEWEST_FAIR = 20  # labels that tell how much of a scene the class covers
-MOST_MORE = 2.6  # times the strict map: a lenient one that is larger is made sharper
+PLACES = 3  # folds of places that tell whether what lies around a pixel tells the class
 ANSWER = 10.0  # labels that a positive answer to a suggestion counts for, as it is from elsewhere
 STEEP = 3.0  # the logit of a pixel that scores as the mean label left out
 TILE = 448  # pixels a side
@@ -96,7 +91,7 @@ class RatioModel:
     @property
     def halo(self) -> int:
         """How many pixels to each side have a say."""
-        return HALO
+        return windows_of(tuple(machine.look for machine in self.machines))[-1] // 2
 
     @property
     def tile(self) -> int:
@@ -239,18 +234,22 @@ def crossfit_ratio(
         if np.isin(refused, positive).any():
             raise LabelError("a pixel is marked as the class and as not the class: correct one")
         known = np.union1d(positive, refused)
+    found = coverage or coverage_of(positive, source.shape)
+    rule = RULES[found]
+    windows = windows_of(looks_of(rule))
+    farther = -(-4 * (windows[-1] // 2) // SIDE)  # a label's window reaches a quarter beyond it
     pool = build_pool(
         source,
         known,
-        block=BLOCK,
+        block=farther * SIDE // 2,
         components=COMPONENTS,
         rng=rng,
         axes=whitened_axes,
         whole=WHOLE,
-        windows=WINDOWS_OF_SCENE,
-        margin=HALO,
+        windows=WINDOWS_OF_SCENE // farther,
+        margin=windows[-1] // 2,
     )
-    of_labels, of_u = sample(pool, PIXELS, rng)
+    of_labels, of_u = sample(pool, PIXELS, windows, rng)
     is_class = np.isin(pool.pixels, positive)
     of_p, of_n = (
         {w: means[some] for w, means in of_labels.items()} for some in (is_class, ~is_class)
@@ -258,26 +257,30 @@ def crossfit_ratio(
     labelled = pool.pixels[is_class]
     if not labelled.size:
         raise LabelError("no positive label lies on a valid pixel: check labels and nodata value")
-    found = coverage or coverage_of(labelled, source.shape)
     judging = np.random.default_rng(seed)
     count = max(folds, FEW_OUT) if found == "all" and folds else max(1, folds)
     folds_ = judging_folds(labelled, source.shape, count, found, judging)
-    spread = spread_of(pool.statistics)
     weights = np.ones(labelled.size, np.float32)
     if answers is not None:
         weights[answers.flat[labelled]] = ANSWER
-    fitted = fit(of_p, of_u, spread, rng, folds=folds_, negative=of_n, weights=weights)
-    rule = RULES[found]
-    ratio, cut, share = _cut(fitted, rule)
-    if found == "part" and coverage is None:
-        strict = max(_cut(fitted, RULES["all"])[2], 1 / PIXELS)
-        if share > MOST_MORE * strict:
-            rule = SHARP
-            ratio, cut, _ = _cut(fitted, rule)
+    fitted = fit(
+        of_p,
+        of_u,
+        spread_of(pool.statistics),
+        rng,
+        looks=looks_of(rule),
+        folds=folds_,
+        places=place_folds(labelled, source.shape, PLACES),
+        negative=of_n,
+        weights=weights,
+    )
+    ratio = fitted.by(rule)
+    cut = cut_of(ratio, rule)
     training = {
         "config": {
             "components": COMPONENTS,
-            "windows": [list(look.windows) for look in LOOKS],
+            "windows": [list(machine.look.windows) for machine in ratio.machines],
+            "single_pixels": round(ratio.near, 3),
             "unlabeled": PIXELS,
             "centres": CENTRES,
             "width": WIDTH,
@@ -287,7 +290,7 @@ def crossfit_ratio(
         "scene": {"bands": source.bands, "rows": source.shape[0], "columns": source.shape[1]},
         "positives": len(labelled),
         "negatives": int((~is_class).sum()),
-        "unlabeled": len(of_u[WINDOWS[0]]),
+        "unlabeled": len(of_u[windows[0]]),
         "coverage": found,
         "threshold_reason": rule.reason,
         "recall_left_out": round(float((ratio.held_out > cut).mean()), 4),
@@ -298,26 +301,17 @@ def crossfit_ratio(
         "seed": seed,
     }
     model = RatioModel(ratio.machines, pool.statistics, cut, training)
-    return model, Crossfit(labelled, folds_.fold, as_probability(ratio.by_place, cut))
-
-
-def _cut(fitted: Fitted, rule: Rule) -> tuple[Ratio, float, float]:
-    """The ratio by a rule, where it is cut, and the share of the scene that lies above."""
-    ratio, cut = fitted.by(rule), rule.cut
-    if rule.fair and len(ratio.held_out) >= FEWEST_FAIR:
-        share = min(1.0, bbe(ratio.held_out, ratio.unlabeled))
-        cut = (cut + float(np.quantile(ratio.unlabeled, 1 - share))) / 2
-    return ratio, cut, float((ratio.unlabeled > cut).mean())
+    return model, Crossfit(labelled, folds_.fold, as_probability(ratio.judged, cut))
 
 
 def sample(
-    pool: Pool, count: int, rng: np.random.Generator
+    pool: Pool, count: int, windows: list[int], rng: np.random.Generator
 ) -> tuple[dict[int, FloatArray], dict[int, FloatArray]]:
-    """Means over every window, of a pool's labels and of unlabeled pixels from anywhere."""
+    """Means over these windows, of a pool's labels and of unlabeled pixels from anywhere."""
     ends = np.cumsum([len(places) for places in pool.places])
     drawn = np.sort(rng.choice(ends[-1], min(count, int(ends[-1])), replace=False))
     part_of = np.searchsorted(ends, drawn, side="right")
-    kinds: list[dict[int, list[FloatArray]]] = [{w: [] for w in WINDOWS} for _ in range(2)]
+    kinds: list[dict[int, list[FloatArray]]] = [{w: [] for w in windows} for _ in range(2)]
     for number, (features, valid) in enumerate(pool.parts):
         labels = pool.labels[pool.labels[:, 0] == number]
         first = int(ends[number]) - len(pool.places[number])
@@ -327,7 +321,7 @@ def sample(
         )
         if not sum(map(len, pixels)):
             continue
-        for window in WINDOWS:
+        for window in windows:
             means = by_pixel(window_means(features, valid, window))
             for kind, at in zip(kinds, pixels, strict=True):
                 kind[window].append(means[at])

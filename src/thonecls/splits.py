@@ -27,6 +27,8 @@ EACH_HALF = 0.1  # of the labels lies in every half of a scene that is labelled 
 SPANNED = 0.45  # of the rows, and of the columns, lies between the first and the last label there
 AROUND = 2  # pixels about a label that are its neighbours
 CROWDED = 0.25  # of the pixels around labels that are labelled: more is a patch
+PATCH = 24  # pixels: labels that but for a few lie within so many rows and columns are a patch
+FEW_APART = 0.05  # of the labels may lie beyond either end of these
 APART = 8  # pixels between labels of a fold of places and those that its model learns from
 LLOYD = 20  # rounds of k-means
 KNOWN = 0.5  # of the unlabeled pixels of a training are negatives, where some are known
@@ -270,7 +272,11 @@ def coverage_of(positive: IntArray, shape: tuple[int, int]) -> Coverage:
     inside = (near_rows >= 0) & (near_rows < shape[0])
     inside &= (near_columns >= 0) & (near_columns < shape[1])
     around = len(np.unique(near_rows[inside] * shape[1] + near_columns[inside]))
-    return "patch" if len(np.unique(positive)) >= CROWDED * around else "part"
+    if len(np.unique(positive)) >= CROWDED * around:
+        return "patch"
+    ends = np.quantile(np.stack([rows, columns]), (FEW_APART, 1 - FEW_APART), axis=1)
+    small = np.ptp(ends, axis=0).max() <= min(PATCH, max(shape) / 4)
+    return "patch" if small else "part"
 
 
 def check_positives(positive: IntArray, shape: tuple[int, int]) -> None:
