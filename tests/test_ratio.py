@@ -20,17 +20,24 @@ from thonecls.metrics import evaluate
 from thonecls.model import Model
 from thonecls.novelty import fit_novelty
 from thonecls.ratio import (
-    LOOKS,
+    GAPS,
+    MIDDLE,
+    NEAR,
     NEGATIVES,
     RULES,
     STRENGTHS,
-    WINDOWS,
+    WIDE,
+    Ratio,
     _basis,
+    cut_of,
     fit,
+    gap_cut,
     gaussian_kernel,
+    looks_of,
     see,
     solve,
     window_means,
+    windows_of,
 )
 from thonecls.ratio_model import RatioModel, fit_ratio, spread_of
 from thonecls.scene import FloatArray, Scene, as_scene
@@ -96,21 +103,80 @@ def test_in_a_world_of_few_kinds_the_ratio_is_that_of_their_shares() -> None:
 
 def some_means(count: int, seed: int = 0) -> dict[int, FloatArray]:
     rng = np.random.default_rng(seed)
-    return {w: rng.normal(size=(count, 4)).astype(np.float32) for w in WINDOWS}
+    return {
+        w: rng.normal(size=(count, 4)).astype(np.float32) for w in windows_of(MIDDLE + WIDE + NEAR)
+    }
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_labels_left_out_have_the_mean_one_and_machines_add_up(rule: Coverage) -> None:
-    means = some_means(300)
+@pytest.mark.parametrize("name", RULES)
+def test_labels_left_out_have_the_mean_one_and_machines_add_up(name: Coverage) -> None:
+    means, rule = some_means(300), RULES[name]
     positive = {w: m[:40] + 2 for w, m in means.items()}
     spread = np.ones(4, np.float32)
-    found = fit(positive, means, spread, np.random.default_rng(1)).by(RULES[rule])
+    found = fit(positive, means, spread, np.random.default_rng(1), looks=looks_of(rule)).by(rule)
     assert found.held_out.mean() == pytest.approx(1)
-    assert len(found.machines) == len(LOOKS)
+    assert [machine.look for machine in found.machines] == list(rule.looks)
     together = sum(m(see(means, m.look, spread)) for m in found.machines)
     assert np.allclose(together, found.unlabeled, atol=2e-3)
     assert found.unlabeled.mean() < 0.5
-    assert np.isnan(found.by_place).all()  # no fold was asked for
+    assert np.isnan(found.judged).all()  # no fold was asked for
+
+
+def test_single_pixels_have_a_say_where_windows_know_the_place_and_not_the_class() -> None:
+    """Pixels of the class are alike everywhere; what lies around them differs from place to place.
+
+    Single pixels find a place that was left out, windows do not; where windows of all places are
+    alike, they do.
+    """
+    rng = np.random.default_rng(0)
+    place = np.arange(60) // 20
+    far, apart = np.eye(4)[place] * 6, np.stack([place != k for k in range(3)])
+    shares = []
+    for odd in (0.0, 1.0):
+        unlabeled = some_means(600)
+        # Others lie in places like these, and like no label in a single pixel.
+        unlabeled = {
+            w: m + (odd * np.eye(4)[rng.integers(0, 3, 600)] * 6 if w > 3 else 0)
+            for w, m in unlabeled.items()
+        }
+        positive = {
+            w: (rng.normal(size=(60, 4)) * 0.3 + (odd * far if w > 3 else 0) + [0, 0, 0, 4]).astype(
+                np.float32
+            )
+            if w <= 3 or not odd
+            else (rng.normal(size=(60, 4)) * 0.3 + far).astype(np.float32)
+            for w in unlabeled
+        }
+        found = fit(
+            positive,
+            {w: m.astype(np.float32) for w, m in unlabeled.items()},
+            np.ones(4, np.float32),
+            np.random.default_rng(1),
+            places=Folds(place, apart),
+        )
+        ratio = found.by(RULES["part"])
+        shares.append(ratio.near)
+        looks = {machine.look for machine in ratio.machines}
+        assert set(NEAR) <= looks if ratio.near else not set(NEAR) & looks
+    assert shares == [0, 1]
+
+
+def test_a_cut_is_low_where_there_is_a_gap_and_higher_where_there_is_none() -> None:
+    rng = np.random.default_rng(0)
+    background, some = rng.normal(0, 0.05, 900), rng.normal(1, 0.1, 100)
+    assert gap_cut(np.concatenate([background, some])) == GAPS[0]
+    between = rng.uniform(0.1, 0.45, 400)  # much that is a little like the labels
+    assert 0.4 < gap_cut(np.concatenate([background, between, some])) < GAPS[1]
+    assert gap_cut(np.full(1000, 0.1)) == GAPS[0]  # nothing like the labels at all
+
+
+def test_the_share_of_the_class_moves_a_fair_cut_halfway() -> None:
+    """All labels score above 0.7, as a tenth of the scene does: so much of it is the class."""
+    held_out, others = np.linspace(0.7, 1.3, 50), np.linspace(-0.2, 0.8, 1000)
+    ratio = Ratio((), held_out, held_out, others, 0.0)
+    assert cut_of(ratio, RULES["all"]) == pytest.approx((0.5 + 0.7) / 2, abs=0.01)
+    few = ratio._replace(held_out=ratio.held_out[:10])  # too few to tell a share by
+    assert cut_of(few, RULES["all"]) == 0.5
 
 
 def test_a_fold_is_scored_as_by_a_fit_without_it() -> None:
@@ -121,17 +187,17 @@ def test_a_fold_is_scored_as_by_a_fit_without_it() -> None:
     apart = np.stack([fold == 1, (fold == 0) & (np.arange(30) > 3)])
     spread = np.ones(4, np.float32)
     found = fit(positive, means, spread, np.random.default_rng(1), folds=Folds(fold, apart))
-    total = np.zeros((4, 30))
-    for (look, centres, gamma), _ in zip(found.kernels, found.weights, strict=True):
+    for number, (look, centres, gamma) in enumerate(found.kernels):
         basis = _basis(centres, gamma)
         p, u = (
             gaussian_kernel(see(x, look, spread), centres, gamma) @ basis for x in (positive, means)
         )
+        plain = np.empty((len(STRENGTHS), 30))
         for k in (0, 1):
             weights = solve(p[apart[k]].mean(axis=0)[None], u, STRENGTHS)[:, 0]
-            total[:, fold == k] += weights @ p[fold == k].T
-    scaled = found.by_place * (total / found.by_place).mean(axis=1, keepdims=True)
-    np.testing.assert_allclose(total, scaled, rtol=1e-3, atol=1e-4)
+            plain[:, fold == k] = weights @ p[fold == k].T
+        scale = (plain / found.judged[number]).mean(axis=1, keepdims=True)
+        np.testing.assert_allclose(plain, found.judged[number] * scale, rtol=1e-3, atol=1e-4)
 
 
 def test_known_negatives_are_pushed_down() -> None:
@@ -304,6 +370,10 @@ def test_where_labels_lie_decides_how_freely_it_fits() -> None:
     assert coverage_of((rows * 300 + columns).ravel(), shape) == "patch"
     two = np.concatenate([(rows * 300 + columns).ravel(), ((rows + 90) * 300 + 200).ravel()])
     assert coverage_of(two, shape) == "patch"  # in every half, but two places are not all over
+    sparse = ((rows[::2, ::2] - 55) * 5 + 90) * 300 + (columns[::2, ::2] - 75) * 5 + 90
+    assert coverage_of(sparse.ravel(), shape) == "part"
+    near = ((rows[::2, ::2] - 55) * 2 + 90) * 300 + (columns[::2, ::2] - 75) * 2 + 90
+    assert coverage_of(near.ravel(), shape) == "patch"  # few and apart, but all in one place
 
 
 def test_the_cut_is_in_the_model_with_its_reason(field_scene: Dataset, few_positives: Mask) -> None:
@@ -311,8 +381,10 @@ def test_the_cut_is_in_the_model_with_its_reason(field_scene: Dataset, few_posit
         model = fit_ratio(field_scene.scene, few_positives, coverage=name)
         assert model.training["threshold_reason"] == rule.reason
         assert model.threshold == 0.5
-        if not rule.fair:
+        if isinstance(rule.cut, float):
             assert model.cut == rule.cut
+        assert 0 < model.cut < 1
+        assert model.halo == windows_of(looks_of(rule))[-1] // 2
     with pytest.raises(ConfigError, match="must be all, part or patch"):
         fit_ratio(field_scene.scene, few_positives, coverage="most")  # type: ignore[arg-type]
 

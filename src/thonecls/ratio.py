@@ -80,7 +80,7 @@ RULES: dict[Coverage, Rule] = {
     "all": Rule(
         MIDDLE + WIDE,
         (1e-4, 1e-3),
-        True,
+        False,  # places left out say little where every place has labels
         "fair",
         "about halfway between the background and labels left out of training, and by how much "
         "of the scene they say the class covers, as labels lie all over it",
