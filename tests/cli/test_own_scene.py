@@ -105,7 +105,7 @@ def test_without_settings_a_map_is_there_in_seconds_and_right(
     assert summary["method"] == "density-ratio"
     assert summary["scores"]["f1"] > 75
     assert summary["threshold_reason"].startswith(
-        {"all": "about halfway", "part": "a third", "patch": "0.4"}[summary["coverage"]]
+        {"all": "about halfway", "part": "where the map", "patch": "0.4"}[summary["coverage"]]
     )
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert {"model.safetensors", "map.tif", "novelty.tif", "report.html"} <= names
