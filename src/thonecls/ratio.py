@@ -21,7 +21,7 @@ from thonecls.scene import BoolArray, FloatArray
 from thonecls.splits import Coverage, Folds
 
 # What these numbers rest on: docs/adr/0014-density-ratio.md.
-CENTRES = 1000  # unlabeled pixels that kernels lie around
+CENTRES = 600  # unlabeled pixels that kernels lie around
 MOST_POSITIVES = 400  # labels that kernels lie around
 WIDTH = 0.7  # of the kernel: its gamma times the variance of the features
 FOLDS = 5
