@@ -113,7 +113,7 @@ def test_labels_left_out_have_the_mean_one_and_machines_add_up(name: Coverage) -
     means, rule = some_means(300), RULES[name]
     positive = {w: m[:40] + 2 for w, m in means.items()}
     spread = np.ones(4, np.float32)
-    found = fit(positive, means, spread, np.random.default_rng(1), looks=looks_of(rule)).by(rule)
+    found = fit(positive, means, spread, np.random.default_rng(1), rule=rule).by(rule)
     assert found.held_out.mean() == pytest.approx(1)
     assert [machine.look for machine in found.machines] == list(rule.looks)
     together = sum(m(see(means, m.look, spread)) for m in found.machines)
@@ -152,6 +152,7 @@ def test_single_pixels_have_a_say_where_windows_know_the_place_and_not_the_class
             {w: m.astype(np.float32) for w, m in unlabeled.items()},
             np.ones(4, np.float32),
             np.random.default_rng(1),
+            rule=RULES["part"],
             places=Folds(place, apart),
         )
         ratio = found.by(RULES["part"])
@@ -186,7 +187,14 @@ def test_a_fold_is_scored_as_by_a_fit_without_it() -> None:
     fold = np.arange(30) // 15
     apart = np.stack([fold == 1, (fold == 0) & (np.arange(30) > 3)])
     spread = np.ones(4, np.float32)
-    found = fit(positive, means, spread, np.random.default_rng(1), folds=Folds(fold, apart))
+    found = fit(
+        positive,
+        means,
+        spread,
+        np.random.default_rng(1),
+        rule=RULES["part"],
+        folds=Folds(fold, apart),
+    )
     for number, (look, centres, gamma) in enumerate(found.kernels):
         basis = _basis(centres, gamma)
         p, u = (
@@ -207,7 +215,9 @@ def test_known_negatives_are_pushed_down() -> None:
     spread = np.ones(4, np.float32)
     scores = []
     for known in (None, negative):
-        found = fit(positive, means, spread, np.random.default_rng(1), negative=known)
+        found = fit(
+            positive, means, spread, np.random.default_rng(1), rule=RULES["part"], negative=known
+        )
         ratio = found.by(RULES["part"])
         scores.append(np.mean([m(see(negative, m.look, spread)) for m in ratio.machines]))
     assert scores[1] < 0.7 * scores[0]

@@ -21,7 +21,6 @@ from thonecls.scene import BoolArray, FloatArray
 from thonecls.splits import Coverage, Folds
 
 # What these numbers rest on: docs/adr/0014-density-ratio.md.
-CENTRES = 600  # unlabeled pixels that kernels lie around
 MOST_POSITIVES = 400  # labels that kernels lie around
 WIDTH = 0.7  # of the kernel: its gamma times the variance of the features
 FOLDS = 5
@@ -64,7 +63,7 @@ class Rule(NamedTuple):
     """What the ratio looks at, how freely it may bend, and where it is cut.
 
     looks: beside `NEAR`, where `near` says that these have a say; strengths: some of `STRENGTHS`,
-    over which solutions are averaged. cut: a part of the mean score of labels that were left out,
+    over which solutions are averaged; centres: unlabeled pixels that kernels lie around. cut: a part of the mean score of labels that were left out,
     or how it is found: "fair" where labels are a fair sample of the class (`fair_cut`), "gap"
     where they are not (`gap_cut`).
     """
@@ -72,6 +71,7 @@ class Rule(NamedTuple):
     looks: tuple[Look, ...]
     strengths: tuple[float, ...]
     near: bool
+    centres: int
     cut: float | Literal["fair", "gap"]
     reason: str
 
@@ -81,6 +81,7 @@ RULES: dict[Coverage, Rule] = {
         MIDDLE + WIDE,
         (1e-4, 1e-3),
         False,  # places left out say little where every place has labels
+        1000,
         "fair",
         "about halfway between the background and labels left out of training, and by how much "
         "of the scene they say the class covers, as labels lie all over it",
@@ -89,6 +90,7 @@ RULES: dict[Coverage, Rule] = {
         MIDDLE,
         STRENGTHS,
         True,
+        600,
         "gap",
         "where the map hardly grows any more, between a third and two thirds of the way from the "
         "background to labels left out of training, as a part of the scene has no labels",
@@ -97,6 +99,7 @@ RULES: dict[Coverage, Rule] = {
         MIDDLE,
         (1e-1,),
         False,
+        600,
         0.4,
         "0.4 of the way from the background to labels left out of training, by the most cautious "
         "fit, as all labels come from a patch or two",
@@ -282,13 +285,13 @@ def fit(
     spread: FloatArray,
     rng: np.random.Generator,
     *,
-    looks: tuple[Look, ...] = MIDDLE + NEAR,
+    rule: Rule,
     folds: Folds | None = None,
     places: Folds | None = None,
     negative: dict[int, FloatArray] | None = None,
     weights: FloatArray | None = None,
 ) -> Fitted:
-    """The ratio of positives to unlabeled pixels; both: means (n, k) over every window.
+    """The ratio of positives to unlabeled pixels; both: means (n, k) over every window of a rule.
 
     folds: of the positives, for `judged`; places: for `by_place`; negative: means of pixels that
     are known not to be the class; weights: (n_p,) of the positives, 1 each unless told.
@@ -297,7 +300,7 @@ def fit(
     parts = min(FOLDS, count)
     fold = rng.permutation(count) % parts
     kept = np.sort(rng.permutation(count)[:MOST_POSITIVES])
-    centres = np.sort(rng.permutation(others)[:CENTRES])
+    centres = np.sort(rng.permutation(others)[: rule.centres])
     nothing = Folds(np.zeros(count, np.int64), np.zeros((1, count), dtype=bool))
     judging, by_place = folds or nothing, places or nothing
     # Which positives a solution learns from: all but a part, all, all that are apart from a fold.
@@ -306,7 +309,7 @@ def fit(
     share = np.ones(count, np.float32) if weights is None else weights / weights.mean()
     solved: list[tuple[Array64, ...]] = []
     kernels = []
-    for look in looks:
+    for look in looks_of(rule):
         of_p, of_u = see(positive, look, spread), see(unlabeled, look, spread)
         of_n = of_p[:0] if negative is None else see(negative, look, spread)
         around = np.concatenate([of_p[kept], of_n, of_u[centres]])

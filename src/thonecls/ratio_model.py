@@ -21,7 +21,6 @@ from thonecls.errors import ConfigError, LabelError
 from thonecls.model import Crossfit, Scorer, load_novelty, save_novelty, score_whole
 from thonecls.novelty import Novelty
 from thonecls.ratio import (
-    CENTRES,
     RULES,
     WIDTH,
     Look,
@@ -268,7 +267,7 @@ def crossfit_ratio(
         of_u,
         spread_of(pool.statistics),
         rng,
-        looks=looks_of(rule),
+        rule=rule,
         folds=folds_,
         places=place_folds(labelled, source.shape, PLACES),
         negative=of_n,
@@ -282,7 +281,7 @@ def crossfit_ratio(
             "windows": [list(machine.look.windows) for machine in ratio.machines],
             "single_pixels": round(ratio.near, 3),
             "unlabeled": PIXELS,
-            "centres": CENTRES,
+            "centres": rule.centres,
             "width": WIDTH,
             "strengths": list(rule.strengths),
             "cut": round(cut, 4),
