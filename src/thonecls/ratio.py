@@ -63,9 +63,9 @@ class Rule(NamedTuple):
     """What the ratio looks at, how freely it may bend, and where it is cut.
 
     looks: beside `NEAR`, where `near` says that these have a say; strengths: some of `STRENGTHS`,
-    over which solutions are averaged; centres: unlabeled pixels that kernels lie around. cut: a part of the mean score of labels that were left out,
-    or how it is found: "fair" where labels are a fair sample of the class (`fair_cut`), "gap"
-    where they are not (`gap_cut`).
+    over which solutions are averaged; centres: unlabeled pixels that kernels lie around. cut: a
+    part of the mean score of labels that were left out, or how it is found: "fair" where labels
+    are a fair sample of the class (`fair_cut`), "gap" where they are not (`gap_cut`).
     """
 
     looks: tuple[Look, ...]
