@@ -87,6 +87,9 @@ def conclude(
 def tell(out: Path, summary: dict[str, Any], truth: TruthFile | None = None) -> dict[str, Any]:
     """Write the report, and what it says into the summary."""
     problems: list[str] = []
+    # Of an earlier attempt at the report nothing is left.
+    before = [words for words in summary.pop("problems", []) if not words.startswith(REPORT)]
+    _add_problems(summary, {"problems": before})
     with attempt(REPORT, problems):
         written = make_report(out, truth)
         summary["verdict"] = written.verdict.level

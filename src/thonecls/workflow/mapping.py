@@ -17,6 +17,7 @@ from thonecls.errors import ConfigError, FileError, ModelError
 from thonecls.files import check_writable
 from thonecls.inputs import SceneInput, is_raster, read_scene
 from thonecls.maps import MAP, PROBABILITY, disk_errors, write_polygons, write_quicklook
+from thonecls.maps.cogs import plain_text
 from thonecls.methods.models import AnyModel, load_model
 from thonecls.model import Scored, Scorer
 from thonecls.options import SceneOptions
@@ -323,7 +324,7 @@ def finish(
 
 def label_of(model: AnyModel) -> str:
     """What the class is called."""
-    return str(model.training.get("label", "class"))
+    return plain_text(str(model.training.get("label", "class")))
 
 
 def tags_of(paths: Sequence[Path]) -> dict[str, Any]:

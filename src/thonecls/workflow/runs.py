@@ -76,8 +76,8 @@ def making(out: Path) -> Iterator[None]:
         raise
 
 
-def begin(out: Path, asked: Mapping[str, Any], *, resume: bool) -> bool:
-    """Make a folder ready for a training; whether it goes on with the one that is there.
+def begin(out: Path, asked: Mapping[str, Any], *, resume: bool) -> None:
+    """Make a folder ready for a training, or for going on with the one that is there.
 
     What an older one made is taken away before anything is written, its summary first: whenever
     this process is killed, no two trainings lie side by side.
@@ -90,7 +90,6 @@ def begin(out: Path, asked: Mapping[str, Any], *, resume: bool) -> bool:
         # A checkpoint knows by itself what it belongs to.
         _clear(out, (MODELS, FOLDS) if resume else (CHECKPOINTS, MODELS, FOLDS))
         write_json(out / BEGUN, asked)
-    return begun is not None
 
 
 def clear_outputs(out: Path) -> None:

@@ -230,7 +230,6 @@ def _train_all(
             break  # stopped by hand: what there is is mapped
         for file in checkpoints(kept):
             file.unlink()
-    _remove_other_models(task, count)
     return models
 
 
@@ -326,15 +325,7 @@ def _fit(task: Task) -> tuple[RatioModel | SpectralModel, Crossfit]:
     model.save(model_path(task.out, 0, 1))
     for file in checkpoints(checkpoint_path(task.out, 0, 1)):
         file.unlink()  # of a network that was to be trained here before
-    _remove_other_models(task, 1)
     return model, left_out
-
-
-def _remove_other_models(task: Task, count: int) -> None:
-    """Models of another training that this one was to overwrite."""
-    own = {model_path(task.out, index, count) for index in range(count)}
-    for path in set(task.out.glob("model*.safetensors")) - own:
-        path.unlink()
 
 
 M = TypeVar("M", Model, RatioModel, SpectralModel)
