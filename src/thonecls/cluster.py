@@ -123,6 +123,11 @@ def _connect(address: str) -> Any:
     distributed = need("distributed", "a cluster")
     try:
         return distributed.Client(address, timeout="10s")
+    except (TypeError, RuntimeError) as error:  # as Dask says that certificates are missing
+        raise ConfigError(
+            f"cannot speak to {address} as Dask is configured here ({error}): see TLS in "
+            "docs/own-scene.md"
+        ) from error
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"no Dask scheduler answers at {address} ({error}): start one with `dask scheduler`, "

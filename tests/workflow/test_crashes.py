@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 from crashing import CONFIG, World, kill_after, make_world, outcome, states, visible
-from thonecls.errors import ConfigError, FileError, ThoneclsError
+from thonecls.errors import ClusterError, ConfigError, FileError, ThoneclsError
 from thonecls.files import LOCK, locked
 from thonecls.workflow import TrainOptions, TruthFile, train_scene
 
@@ -374,3 +374,27 @@ def test_files_of_another_training_are_refused(
 def test_going_on_and_beginning_anew_are_not_said_at_once(world: World, run: Path) -> None:
     with pytest.raises(ConfigError, match="say one of the two"):
         world.train(run, resume=True, overwrite=True)
+
+
+def test_a_killed_scheduler_ends_a_map_that_can_be_gone_on_with(
+    world: World, run: Path, maps: dict[str, dict[str, Any]], tmp_path: Path
+) -> None:
+    pytest.importorskip("distributed")
+    command = ["-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
+    scheduler = subprocess.Popen(
+        [sys.executable, *command, "--no-dashboard"], stderr=subprocess.PIPE, text=True
+    )
+    assert scheduler.stderr is not None
+    address = next(line.split()[-1] for line in scheduler.stderr if "Scheduler at:" in line)
+    with pytest.raises(ConfigError, match="as Dask is configured here"):
+        world.map(run, tmp_path / "map", dask=address.replace("tcp:", "tls:"))
+    blow = threading.Timer(0.5, scheduler.kill)  # no worker ever comes: windows are waited for
+    blow.start()
+    try:
+        with pytest.raises(ClusterError, match="no longer answers: start it again and repeat"):
+            world.map(run, tmp_path / "map", resume=True, dask=address)
+    finally:
+        blow.join()
+        scheduler.communicate()
+    world.map(run, tmp_path / "map", resume=True)
+    assert outcome(tmp_path / "map") == maps["2020"]
