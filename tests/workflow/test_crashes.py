@@ -24,7 +24,7 @@ import pytest
 from crashing import CONFIG, World, kill_after, make_world, outcome, states, visible
 from thonecls.errors import ClusterError, ConfigError, FileError, ThoneclsError
 from thonecls.files import LOCK, locked
-from thonecls.workflow import TrainOptions, TruthFile, train_scene
+from thonecls.workflow import TrainOptions, TruthFile, map_scene, train_scene
 
 KINDS: dict[str, dict[str, Any]] = {
     "2020": {},
@@ -165,6 +165,28 @@ def test_a_killed_map_is_never_mixed_with_another(
             assert follows != "2020"
             assert visible(state) == before
     assert done >= (10 if follows == "2020" else 2)
+
+
+def test_a_scene_that_was_replaced_is_not_gone_on_with(
+    world: World, run: Path, tmp_path: Path
+) -> None:
+    """By one of the same name, size and time, even."""
+    scene, stopped = tmp_path / "scene.tif", tmp_path / "map"
+    shutil.copy2(world.here / "2020/scene.tif", scene)
+
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        map_scene(run, scene, stopped, resume=True, on_window=stop)
+    before = scene.stat()
+    shutil.copy(world.here / "2021/scene.tif", scene)
+    os.utime(scene, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert scene.stat().st_size == before.st_size
+    with pytest.raises(FileError, match="unfinished map with other scene content: repeat"):
+        map_scene(run, scene, stopped, resume=True)
+    shutil.copy2(world.here / "2020/scene.tif", scene)
+    map_scene(run, scene, stopped, resume=True)
 
 
 def test_a_map_takes_the_place_of_another_all_at_once(
