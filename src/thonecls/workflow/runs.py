@@ -171,7 +171,12 @@ def _read_json(path: Path, step: str) -> dict[str, Any] | None:
 def finished_run(out: Path, asked: Mapping[str, Any]) -> dict[str, Any]:
     """The summary of a training that has ended, if it is the one that is asked for, and whole."""
     found = read_run(out, {})
-    refuse_other(out, found.get("asked", {}), asked)
+    if "asked" not in found:
+        raise FileError(
+            f"{out / RUN} does not tell all that was asked for, as of a demo or an older version: "
+            "choose another --out, or say --overwrite"
+        )
+    refuse_other(out, found["asked"], asked)
     check_together(out, found)
     return found
 
