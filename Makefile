@@ -2,9 +2,10 @@
 # Tools are run as modules: the first line of a script cannot name a folder with spaces in it.
 PYTHON ?= python3
 SEEDS ?= 5
+ROUNDS ?= 300
 RUN := .venv/bin/python -m
 
-.PHONY: help demo test test-isa check bench reproduce clean
+.PHONY: help demo test test-isa crash check bench reproduce clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -22,6 +23,9 @@ test: .venv/installed check  ## checks, then the whole test suite
 
 test-isa: .venv/installed  ## what learns, with the arithmetic of other processors (ISA="default/SSE41")
 	.venv/bin/python tests/isa.py --seeds $(SEEDS) $(ISA)
+
+crash: .venv/installed  ## commands killed at random moments, and what follows (ROUNDS=300)
+	.venv/bin/python tests/crash.py --rounds $(ROUNDS)
 
 check: .venv/installed  ## formatting, lint, types, import layers, doctests
 	$(RUN) ruff format --check .

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from reference import plain_cut
-from thonecls.collage import IntArray, Part, Pool, build_pool
+from thonecls.collage import IntArray, Part, Pool, build_pool, random_scenes
 from thonecls.config import COLLAGE, TrainConfig
 from thonecls.datasets import Dataset, synthetic
 from thonecls.errors import LabelError, SceneError
@@ -156,15 +156,18 @@ def test_nodata_is_never_drawn_nor_counted() -> None:
         pool_of(scene, np.array([49]))
 
 
-def test_a_large_scene_that_is_almost_all_nodata_is_refused(
+def test_a_large_scene_that_is_almost_all_nodata_is_searched_for_data(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("thonecls.collage.WHOLE", 100)
-    monkeypatch.setattr("thonecls.collage.TRIES", 1)
+    monkeypatch.setattr("thonecls.collage.TRIES", 5)
     cube = np.full((2, 400, 400), -1.0)
-    cube[:, 0, :3] = [[5, 6, 7], [1, 2, 3]]
-    with pytest.raises(SceneError, match="held data: cut the scene to its valid part"):
-        pool_of(ArraySource(cube, nodata=-1), np.array([0]))
+    cube[:, 399, 397:] = [[5, 6, 7], [1, 2, 3]]
+    pool = pool_of(ArraySource(cube, nodata=-1), np.array([399 * 400 + 398]))
+    assert sum(map(len, pool.places)) > 100
+    np.testing.assert_allclose(pool.statistics.mean, [6, 2])
+    with pytest.raises(SceneError, match="no valid pixel: check its nodata value"):
+        list(random_scenes(ArraySource(cube * 0 - 1, nodata=-1), 8, np.random.default_rng(0), 3))
 
 
 def test_components_are_those_of_all_pixels() -> None:

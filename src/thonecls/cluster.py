@@ -13,10 +13,14 @@ from contextlib import contextmanager
 from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
-from thonecls.errors import ConfigError
+from thonecls.errors import ClusterError, ConfigError
 from thonecls.extras import need
 
 Key = TypeVar("Key")
+LOST = (
+    "the cluster no longer answers: start it again and repeat the command, of a map with --resume; "
+    "what is finished is kept"
+)
 Room = Callable[[], int]  # how many calls are to be under way at a time
 
 
@@ -28,8 +32,15 @@ def workers(jobs: int = 1, dask: str | None = None) -> Iterator[tuple[Executor, 
     """
     if dask is not None:
         client = _connect(dask)
+
+        def room() -> int:
+            try:
+                return max(1, sum(map(int, client.ncores().values())))
+            except (concurrent.futures.CancelledError, OSError) as error:
+                raise ClusterError(LOST) from error
+
         with client, client.get_executor(pure=False) as pool:
-            yield pool, lambda: max(1, sum(client.ncores().values()))
+            yield pool, room
     elif jobs == 1:
         yield _Here(), lambda: 1
     else:
@@ -78,6 +89,26 @@ class _Processes(Executor):
         return future
 
 
+def result_of(future: Future[Any]) -> Any:
+    """What a call on a cluster gave; an error of the cluster's says what to do."""
+    try:
+        return future.result()
+    except Exception as error:
+        if is_death(error):
+            raise ClusterError(
+                "workers of the cluster died again and again at one call, perhaps for want of "
+                "memory: start them with more, or fewer on a machine"
+            ) from error
+        # Other errors of the system are those of the call, such as a file that a worker misses.
+        if isinstance(error, concurrent.futures.CancelledError) or _is_closed(error):
+            raise ClusterError(LOST) from error
+        raise
+
+
+def _is_closed(error: BaseException) -> bool:
+    return type(error).__name__ == "CommClosedError"
+
+
 def is_death(error: BaseException) -> bool:
     """Whether an error tells that the process of a call died, again and again on a cluster."""
     return isinstance(error, BrokenProcessPool) or type(error).__name__ == "KilledWorker"
@@ -92,6 +123,11 @@ def _connect(address: str) -> Any:
     distributed = need("distributed", "a cluster")
     try:
         return distributed.Client(address, timeout="10s")
+    except (TypeError, RuntimeError) as error:  # as Dask says that certificates are missing
+        raise ConfigError(
+            f"cannot speak to {address} as Dask is configured here ({error}): see TLS in "
+            "docs/own-scene.md"
+        ) from error
     except (OSError, ValueError, AssertionError) as error:  # the last: its loop started too late
         raise ConfigError(
             f"no Dask scheduler answers at {address} ({error}): start one with `dask scheduler`, "

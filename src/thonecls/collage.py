@@ -35,7 +35,8 @@ WINDOW = 2  # blocks a side of such a window, so that blocks can lie in it in ma
 MEASURED = 2**18  # pixels of random windows that the bands of a large scene are measured on
 SAMPLED = 50_000  # pixels that the principal components are measured on
 STRIP = 2**18  # pixels read at a time
-TRIES = 100  # places looked at for each random window before a scene counts as nodata alone
+TRIES = 200  # places looked at before it is judged whether data are rare
+RARE = 20  # of so many places one has data: if fewer have, the scene is searched for them
 # Whether rows and columns of a block change places, and whether either then runs backwards.
 _WAYS = [(way % 2 == 1, way % 4 in (1, 2), 2 <= way <= 5) for way in range(8)]
 IntArray = NDArray[np.int64]
@@ -287,19 +288,30 @@ def cover(
 def random_scenes(
     source: Source, side: int, rng: np.random.Generator, windows: int
 ) -> Iterator[Scene]:
-    """So many windows about random places; where all is nodata, another place is drawn."""
-    found = 0
-    for _ in range(TRIES * windows):
-        if found == windows:
-            return
+    """So many windows about random places; where all is nodata, another place is drawn.
+
+    If hardly any place has data, the scene is searched, and places are drawn among valid pixels.
+    """
+    found = tried = 0
+    while found < windows and (tried < TRIES or found > tried / RARE):
+        tried += 1
         scene = source.read(*_window(rng.integers(0, source.shape), side, source.shape))
         if scene.valid.any():
             found += 1
             yield scene
-    raise SceneError(
-        f"of {TRIES * windows:,} random windows only {found} held data: cut the scene to its valid "
-        "part"
-    )
+    if found == windows:
+        return
+    height, width = source.shape
+    step = max(1, STRIP // width)
+    strips = (slice(row, min(row + step, height)) for row in range(0, height, step))
+    parts = [source.read(rows, slice(0, width)).valid.sum(axis=1) for rows in strips]
+    valid = np.concatenate(parts)
+    if not valid.any():
+        raise SceneError("the scene has no valid pixel: check its nodata value")
+    for row in rng.choice(height, windows - found, p=valid / valid.sum()).tolist():
+        line = source.read(slice(row, row + 1), slice(0, width)).valid[0]
+        centre = np.array([row, rng.choice(np.flatnonzero(line))])
+        yield source.read(*_window(centre, side, source.shape))
 
 
 def _window(centre: IntArray, side: int, shape: tuple[int, int]) -> Window:

@@ -27,3 +27,7 @@ class FileError(ThoneclsError, ValueError):
 
 class TrainingError(ThoneclsError, RuntimeError):
     """Training that cannot go on, such as a loss that is no longer finite."""
+
+
+class ClusterError(ThoneclsError, RuntimeError):
+    """A cluster that no longer answers, or whose workers die."""

@@ -125,7 +125,8 @@ def _panels(count: int, shape: tuple[int, int], title: str) -> tuple[Figure, lis
     tall = wide * float(np.clip(shape[0] / shape[1], 0.3, 2.5))
     width, height = count * (wide + gap) + gap, above + tall + below
     figure = Figure(figsize=(width, height))
-    figure.suptitle(title, fontsize=13, y=1 - 0.12 / height, va="top")
+    # A file's name may hold a $, which is no formula.
+    figure.suptitle(title, fontsize=13, y=1 - 0.12 / height, va="top", parse_math=False)
     places = [gap + i * (wide + gap) for i in range(count)]
     return figure, [
         figure.add_axes((left / width, below / height, wide / width, tall / height))

@@ -30,7 +30,7 @@ from thonecls.benchmark.plan import Protocol, cell_of, changed, config_of, metho
 from thonecls.benchmark.results import NAME, Record, Results, append_record, claimed
 from thonecls.benchmark.run import _result, load_map, run_cell, split_of
 from thonecls.datasets import DATASETS, synthetic
-from thonecls.errors import ConfigError, TrainingError
+from thonecls.errors import ClusterError, ConfigError
 from thonecls.images import IMAGES
 from thonecls.methods import METHODS
 from thonecls.splits import PROTOCOLS
@@ -325,7 +325,7 @@ def test_what_ends_a_cell_on_a_cluster_is_told(error: Exception, outcome: str) -
     future: Future[dict[str, Any]] = Future()
     future.set_exception(error)
     if "cluster" in outcome:
-        with pytest.raises(TrainingError, match=outcome):
+        with pytest.raises(ClusterError, match=outcome):
             _result(BASE, future)
     else:
         assert outcome in _result(BASE, future)["error"]

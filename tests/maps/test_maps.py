@@ -301,7 +301,15 @@ def test_another_model_does_not_go_on_from_a_stopped_map(tmp_path: Path) -> None
     probability = scores((7, 9))
     with pytest.raises(KeyboardInterrupt):
         stop_after(tmp_path, rows, probability, KeyboardInterrupt, resume=True, tags={"model": "a"})
-    with MapWriter(tmp_path, SMALL, resume=True, tags={"model": "b"}) as writer:
+    before = {path: path.read_bytes() for path in (tmp_path / ".map.part").iterdir()}
+    for other in ({"tags": {"model": "b"}}, {"tags": {"model": "a"}, "origin": {"nodata": 0}}):
+        with (
+            pytest.raises(FileError, match=r"unfinished map with other (model|nodata): "),
+            MapWriter(tmp_path, SMALL, resume=True, **other),
+        ):
+            pass
+    assert {path: path.read_bytes() for path in (tmp_path / ".map.part").iterdir()} == before
+    with MapWriter(tmp_path, SMALL, tags={"model": "b"}) as writer:  # anew
         assert not writer.done(rows, columns)
         writer.write(rows, columns, probability)
 
@@ -473,7 +481,12 @@ def test_another_model_does_not_go_on_from_a_stopped_layer(tmp_path: Path) -> No
     with pytest.raises(KeyboardInterrupt):
         stop_layer(tmp_path, rows, values, resume=True, tags={"model": "a"})
     tags = {"model": "b"}
-    with LayerWriter(tmp_path, SMALL, "novelty", scale=0.05, resume=True, tags=tags) as writer:
+    with (
+        pytest.raises(FileError, match="unfinished map with other model"),
+        LayerWriter(tmp_path, SMALL, "novelty", scale=0.05, resume=True, tags=tags),
+    ):
+        pass
+    with LayerWriter(tmp_path, SMALL, "novelty", scale=0.05, tags=tags) as writer:
         assert not writer.done(rows, columns)
         writer.write(rows, columns, values)
 

@@ -10,7 +10,7 @@ from thonecls.benchmark.figures import draw_study_curves, draw_study_maps
 from thonecls.benchmark.results import Results
 from thonecls.benchmark.studies import Study
 from thonecls.benchmark.tables import as_csv, as_html, as_latex, as_markdown, build_table
-from thonecls.files import write_atomically
+from thonecls.files import locked, write_atomically
 
 
 def write_study(
@@ -23,7 +23,24 @@ def write_study(
     seeds: Sequence[int],
     change: dict[str, Any],
 ) -> list[Path]:
-    """Write NAME.md, .tex, .csv, .html and its PNGs into the folder; the files written."""
+    """Write NAME.md, .tex, .csv, .html and its PNGs into the folder; the files written.
+
+    Where another runner is about it, its end is waited for.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder, wait=True):
+        return _write_study(name, study, results, folder, root, seeds, change)
+
+
+def _write_study(
+    name: str,
+    study: Study,
+    results: Results,
+    folder: Path,
+    root: Path,
+    seeds: Sequence[int],
+    change: dict[str, Any],
+) -> list[Path]:
     table = build_table(name, study, results, seeds=seeds, change=change)
     stem = folder / name
     figures = []

@@ -25,10 +25,10 @@ from thonecls.benchmark.photographs import measure_images
 from thonecls.benchmark.places import is_images
 from thonecls.benchmark.plan import Cell, config_of
 from thonecls.benchmark.results import NAME, Ledger, append_record, claimed, short_curves
-from thonecls.cluster import is_death, is_lost, run_all, workers
+from thonecls.cluster import LOST, is_death, is_lost, run_all, workers
 from thonecls.config import TrainConfig
 from thonecls.datasets import Dataset, load_dataset
-from thonecls.errors import FileError, TrainingError
+from thonecls.errors import ClusterError, FileError
 from thonecls.files import write_atomically, writing_array
 from thonecls.images import load_images
 from thonecls.loop import Progress
@@ -110,10 +110,7 @@ def _result(cell: Cell, future: Future[dict[str, Any]]) -> dict[str, Any]:
             )
             return {"cell": cell.as_dict(), "error": reason, "seconds": 0.0, **_stamp()}
         if is_lost(error):
-            raise TrainingError(
-                "the cluster no longer answers: start it again and repeat the command; what is "
-                "finished is kept"
-            ) from error
+            raise ClusterError(LOST) from error
         raise
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json as jsonlib
 import logging
 import sys
@@ -18,15 +19,23 @@ from thonecls.errors import ThoneclsError
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; exits 0, 2 on an error that the user can mend, 130 after Ctrl-C."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    # GDAL's troubles come as errors; what it logs besides would stand around the one line.
-    logging.getLogger("rasterio").setLevel(logging.CRITICAL)
+    for stream in (sys.stdout, sys.stderr):
+        # A console that has no letter for a name or a mark gets another; no work is lost by it.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    # GDAL's and Dask's troubles come as errors; what they log besides stands around the one line.
+    for name in ("rasterio", "distributed"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         app(arguments, exit_on_error=False, print_error=False)
     except (ThoneclsError, CycloptsError) as error:
         _fail(str(error), arguments)
     except OSError as error:
+        from thonecls.files import is_full  # here: help and typos must not wait for it
+
         where = f" ({error.filename})" if error.filename else ""
-        _fail(f"{error.strerror or error}{where}: check the path and the space left", arguments)
+        step = "free disk space" if is_full(error) else "check the path"
+        _fail(f"{error.strerror or error}{where}: {step}", arguments)
     except KeyboardInterrupt:
         errors.print("stopped")
         sys.exit(INTERRUPTED)

@@ -20,6 +20,8 @@ from thonecls.options import LabelOptions, SceneOptions
 from thonecls.version import __version__
 
 INTERRUPTED = 130  # the exit code that shells use after Ctrl-C
+# Of a summary, what is not shown: it is in the folder, and `info` shows it in full.
+IN_FOLDER = ("config", "versions", "files", "asked")
 
 app = App(
     name="thonecls",
@@ -164,13 +166,15 @@ def conclude(summary: dict[str, Any], as_json: bool) -> int:
 def _print_summary(summary: dict[str, Any]) -> None:
     console = Console()
     scores = summary.get("scores")
+    for problem in summary.get("problems", []):
+        console.print(f"[bold yellow]warning:[/bold yellow] {escape(problem)}", soft_wrap=True)
     if "verdict" in summary:
         _print_verdict(console, summary)
         return
     table = Table(show_header=False, box=None, pad_edge=False)
-    made = "mapped_share" in summary  # what was made is in the folder; `info` shows it in full
+    made = "mapped_share" in summary
     for name, value in summary.items():
-        if name not in ("scores", "warning") and not (made and name in ("config", "versions")):
+        if name not in ("scores", "warning", "problems") and not (made and name in IN_FOLDER):
             table.add_row(name.replace("_", " "), escape(_shown(value)))
     console.print(table)
     if scores:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -20,11 +21,12 @@ from rasterio._err import CPLE_BaseError
 from rasterio.errors import NotGeoreferencedWarning
 from rasterio.windows import Window
 
-from thonecls.errors import FileError
+from thonecls.files import write_refused
 from thonecls.scene import FloatArray, Grid
 
 MISSING = 255  # nodata in maps of whole numbers
 BLOCK = 512  # pixels a side of what is held while maps are finished
+UNWRITABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 CACHE = 64  # MB that GDAL keeps of a map; by itself it takes a share of the machine
 
 
@@ -71,9 +73,18 @@ def write_cogs(
 def tag_texts(tags: Mapping[str, Any] | None) -> dict[str, str]:
     """Tags as a file keeps them: texts as they are, all else as JSON."""
     return {
-        key: value if isinstance(value, str) else json.dumps(value, default=str)
+        key: plain_text(value if isinstance(value, str) else json.dumps(value, default=str))
         for key, value in (tags or {}).items()
     }
+
+
+def plain_text(text: str) -> str:
+    r"""A text that XML and UTF-8 can hold: control characters and the like become �.
+
+    >>> plain_text("a\x1b[1mb")
+    'a�[1mb'
+    """
+    return UNWRITABLE.sub("\ufffd", text)
 
 
 def _create(path: Path, cog: Cog, grid: Grid, tags: Mapping[str, str]) -> Any:
@@ -82,7 +93,7 @@ def _create(path: Path, cog: Cog, grid: Grid, tags: Mapping[str, str]) -> Any:
     dataset.update_tags(**tags)
     if cog.colours:
         dataset.write_colormap(1, {k: (*_rgb(c), 255) for k, c in cog.colours.items()})
-    dataset.set_band_description(1, cog.description)
+    dataset.set_band_description(1, plain_text(cog.description))
     if cog.scale != 1:
         dataset.scales = (cog.scale,)
     return dataset
@@ -137,8 +148,5 @@ def disk_errors(folder: Path) -> Iterator[None]:
     """What the disk refuses, as an error that names the folder and what to do."""
     try:
         yield
-    except (OSError, CPLE_BaseError) as e:
-        raise FileError(
-            f"cannot write to {folder} ({e.__cause__ or e}): free disk space, or choose another "
-            "folder"
-        ) from e
+    except (OSError, CPLE_BaseError) as error:
+        raise write_refused(folder, error) from error

@@ -25,8 +25,8 @@ class LayerWriter(WindowWriter):
 
     NAME.tif: a COG in the scene's own geometry, uint8 in steps of `scale`, which it declares, so
     that QGIS shows the values: 0 to 254 steps, beyond them the nearest; nodata is 255. limit: the
-    style makes values over it stand out. tags, resume, `done`: as of `MapWriter`, beside which
-    any number of layers can be written into the same folder.
+    style makes values over it stand out. tags, origin, resume, `done`: as of `MapWriter`, beside
+    which any number of layers can be written into the same folder.
 
     >>> with LayerWriter(folder, grid, "novelty", scale=0.05, limit=1) as writer:  # doctest: +SKIP
     ...     writer.write(rows, columns, novelty.score(cube))
@@ -42,6 +42,7 @@ class LayerWriter(WindowWriter):
         description: str = "",
         limit: float | None = None,
         tags: Mapping[str, Any] | None = None,
+        origin: Mapping[str, Any] | None = None,
         resume: bool = False,
     ) -> None:
         _check_name(name)
@@ -57,7 +58,14 @@ class LayerWriter(WindowWriter):
         self.scale, self.limit, self.description = scale, limit, description or name
         self.tags = tag_texts(tags)
         super().__init__(
-            Unfinished(self.folder, grid, name, tags=self.tags, room=ROOM, resume=resume)
+            Unfinished(
+                self.folder,
+                grid,
+                name,
+                origin={**self.tags, **(origin or {})},
+                room=ROOM,
+                resume=resume,
+            )
         )
 
     def _make(self, folder: Path) -> None:

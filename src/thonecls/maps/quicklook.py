@@ -100,7 +100,9 @@ def _canvas(shape: tuple[int, int], aspect: float, title: str) -> tuple[Figure, 
     width, height = max(wide, 4.5) + 2 * edge, tall + above + below
     figure = Figure(figsize=(width, height))
     if title:
-        figure.text(edge / width, 1 - 0.15 / height, title, va="top", fontsize=12, weight="bold")
+        at = edge / width, 1 - 0.15 / height
+        # A file's name, and that of a class, may hold a $, which is no formula.
+        figure.text(*at, title, va="top", fontsize=12, weight="bold", parse_math=False)
     left = (width - wide) / 2
     axis = figure.add_axes((left / width, below / height, wide / width, tall / height))
     axis.set(xticks=[], yticks=[])
@@ -146,14 +148,17 @@ def _draw_legend(
         handles.append(dot)
     if handles:
         where = 3 if classes else 4  # matplotlib's lower left and lower right
-        figure.legend(handles=handles, loc=where, ncols=3, frameon=False, fontsize=10)
+        legend = figure.legend(handles=handles, loc=where, ncols=3, frameon=False, fontsize=10)
+        for text in legend.get_texts():
+            text.set_parse_math(False)
     if not classes:
         bar = figure.add_axes((0.2 / width, 0.25 / height, 2.2 / width, 0.13 / height))
         bar.imshow(np.linspace(0, 1, 256)[None], cmap=RAMP, aspect="auto", extent=(0, 1, 0, 1))
         bar.set(yticks=[], xticks=[0, 0.25, 0.5, 0.75, 1])
         bar.set_xticklabels(["0", "0.25", "0.5", "0.75", "1"], fontsize=8)
         bar.tick_params(length=2, pad=2)
-        bar.set_title(f"probability of {label}", fontsize=9, loc="left", pad=3)
+        words = f"probability of {label}"
+        bar.set_title(words, fontsize=9, loc="left", pad=3, parse_math=False)
 
 
 def _inches(axis: Axes) -> tuple[float, float]:

@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.colors import to_hex
 
 from thonecls.files import write_atomically
-from thonecls.maps.cogs import MISSING
+from thonecls.maps.cogs import MISSING, plain_text
 from thonecls.report import CLASS, QUIET
 
 Kind = Literal["probability", "classes"]
@@ -29,7 +29,10 @@ def write_qml(path: Path, kind: Kind, *, label: str = "class") -> Path:
     if kind == "classes":
         renderer = ElementTree.Element("rasterrenderer", RENDERER, type="paletted")
         entries = ElementTree.SubElement(renderer, "colorPalette")
-        for value, colour, alpha, name in ((0, QUIET, 0, "other"), (1, CLASS, 255, label)):
+        for value, colour, alpha, name in (
+            (0, QUIET, 0, "other"),
+            (1, CLASS, 255, plain_text(label)),
+        ):
             about = {"value": str(value), "color": colour, "alpha": str(alpha), "label": name}
             ElementTree.SubElement(entries, "paletteEntry", about)
     else:
@@ -93,7 +96,7 @@ def _write_style(path: Path, renderer: ElementTree.Element, notes: str = "") -> 
     root = ElementTree.Element("qgis", version="3.28", styleCategories=categories)
     ElementTree.SubElement(root, "pipe").append(renderer)
     if notes:
-        ElementTree.SubElement(root, "userNotes", value=notes)
+        ElementTree.SubElement(root, "userNotes", value=plain_text(notes))
     ElementTree.SubElement(root, "blendMode").text = "0"
     style = path.with_suffix(".qml")
     doctype = b"<!DOCTYPE qgis PUBLIC 'http://mrcc.com/qgis.dtd' 'SYSTEM'>\n"
@@ -107,5 +110,5 @@ def write_categories(path: Path, names: tuple[str, ...]) -> None:
     band = ElementTree.SubElement(root, "PAMRasterBand", band="1")
     categories = ElementTree.SubElement(band, "CategoryNames")
     for name in names:
-        ElementTree.SubElement(categories, "Category").text = name
+        ElementTree.SubElement(categories, "Category").text = plain_text(name)
     write_atomically(path, ElementTree.tostring(root, encoding="utf-8"))

@@ -8,21 +8,24 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 
 from thonecls.errors import FileError, SceneError
-from thonecls.files import check_writable
+from thonecls.files import check_writable, write_atomically
 from thonecls.maps.cogs import BLOCK, disk_errors
 from thonecls.scene import BoolArray, FloatArray, Grid
+
+ABOUT = "about.json"  # in a hidden folder: what its windows come from
 
 
 class Unfinished:
     """One layer on its way to whole files in `folder`, its windows in a hidden folder there.
 
-    name: of the hidden folder; writers into one folder at a time need different ones. tags: what
-    the values come from; other tags do not resume them. room: bytes that a pixel takes up to.
+    name: of the hidden folder; writers into one folder at a time need different ones. origin: what
+    the values come from, by name; what comes from elsewhere is not gone on with. room: bytes that a
+    pixel takes up to.
     """
 
     def __init__(
@@ -31,35 +34,50 @@ class Unfinished:
         grid: Grid,
         name: str,
         *,
-        tags: Mapping[str, str],
+        origin: Mapping[str, Any],
         room: int,
         resume: bool,
     ) -> None:
         self.folder, self.grid, self.resume = folder, grid, resume
         self._part = folder / f".{name}.part"
-        self._about = json.dumps([grid.shape, grid.transform, grid.crs, tags])
+        about = {"grid": [grid.shape, grid.transform, grid.crs], **origin}
+        self._about: dict[str, Any] = json.loads(json.dumps(about, default=str))
         self._room = room
         self._made = self._finished = False
         self._scores: _Scores | None = None
 
     def open(self) -> None:
-        """Make the hidden folder, or take up what an earlier one with the same tags left."""
+        """Make the hidden folder, or take up what an earlier one of the same origin left."""
         check_writable(self.folder)
         self._made = not self.folder.exists()
         try:
             with disk_errors(self.folder):
-                found = self._part / "about.json"
-                known = self.resume and found.is_file()
-                if not (known and found.read_text("utf-8") == self._about):
+                known = self.resume and self._known()
+                if not known:
                     shutil.rmtree(self._part, ignore_errors=True)
                 self._part.mkdir(parents=True, exist_ok=True)
                 self._check_space()
                 self._scores = _Scores(self._part / "scores", self.grid.shape)
-                found.write_text(self._about, "utf-8")
+                if not known:  # last: without it, what was begun is not taken up
+                    write_atomically(self._part / ABOUT, json.dumps(self._about).encode())
         except BaseException:
             if not self.resume:
                 self._clean()
             raise
+
+    def _known(self) -> bool:
+        """Whether something can be taken up; an error where it comes from elsewhere."""
+        if not (self._part / ABOUT).is_file():
+            return False
+        found = json.loads((self._part / ABOUT).read_text("utf-8"))
+        old = found if isinstance(found, dict) else {}
+        differ = [k for k in sorted({*old, *self._about}) if old.get(k) != self._about.get(k)]
+        if differ:
+            raise FileError(
+                f"{self.folder} holds an unfinished map with other {', '.join(differ)}: repeat the "
+                "command that began it, choose another folder, or begin anew without --resume"
+            )
+        return True
 
     def write(self, rows: slice, columns: slice, values: FloatArray) -> None:
         """A window, (H, W) float32, NaN on nodata; a later one replaces an earlier."""
@@ -116,6 +134,8 @@ class Unfinished:
         for raster in (path.name for path in paths if path.suffix == ".tif"):
             for ending in (".aux.xml", ".ovr", ".msk"):  # what viewers left beside an older map
                 (self.folder / f"{raster}{ending}").unlink(missing_ok=True)
+        for path in paths:  # old ones first: at no time are old and new side by side
+            (self.folder / path.name).unlink(missing_ok=True)
         for path in paths:
             path.replace(self.folder / path.name)
 

@@ -29,8 +29,9 @@ class MapWriter(WindowWriter):
     `tags` and a QGIS style beside each. The memory does not depend on the size of the scene.
 
     threshold: may be set until the writer is left. resume: keep what was written when an error
-    ends the work, and go on from what an earlier writer with the same grid and tags left; `done`
-    tells which windows can be skipped.
+    ends the work, and go on from what an earlier writer left; `done` tells which windows can be
+    skipped. One of another grid, other tags or another origin is refused. origin: what tells these
+    windows from others, by name, besides what the files are to say (the tags).
 
     >>> with MapWriter(folder, grid, threshold=0.5) as writer:  # doctest: +SKIP
     ...     for window in model.score_windows(source):
@@ -46,13 +47,21 @@ class MapWriter(WindowWriter):
         tags: Mapping[str, Any] | None = None,
         floats: bool = False,
         label: str = "class",
+        origin: Mapping[str, Any] | None = None,
         resume: bool = False,
     ) -> None:
         self.folder, self.grid, self.threshold = Path(folder), grid, threshold
         self.tags, self.floats, self.label = tag_texts(tags), floats, label
         room = 16 if floats else 9
         super().__init__(
-            Unfinished(self.folder, grid, "map", tags=self.tags, room=room, resume=resume)
+            Unfinished(
+                self.folder,
+                grid,
+                "map",
+                origin={**self.tags, **(origin or {})},
+                room=room,
+                resume=resume,
+            )
         )
 
     def _make(self, folder: Path) -> None:
@@ -70,7 +79,7 @@ class MapWriter(WindowWriter):
             f"1 {self.label}, 0 other",
             colours={0: QUIET, 1: CLASS, MISSING: NODATA},
         )
-        own = {"threshold": str(self.threshold), "label": self.label}
+        own = tag_texts({"threshold": str(self.threshold), "label": self.label})
         write_cogs([probability, classes], self.grid, self._work.blocks(), self.tags | own)
         write_qml(probability.path, "probability", label=self.label)
         write_qml(classes.path, "classes", label=self.label)

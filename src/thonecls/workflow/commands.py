@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from unicodedata import category
 
 from thonecls.config import PRESETS, TrainConfig
 from thonecls.errors import ConfigError
@@ -48,6 +49,8 @@ class TrainOptions:
         check_threshold(self.threshold)
         if self.method not in METHODS:
             raise ConfigError(f"there is no method {self.method!r}: see `thonecls methods`")
+        if odd := next((c for c in self.label if category(c) in ("Cc", "Cs")), None):
+            raise ConfigError(f"'label' must be a name, without control characters. Got {odd!r}")
         if self.seeds < 1:
             raise ConfigError(f"'seeds' must be 1 or more. Got {self.seeds} instead")
         if self.seeds > 1 and not METHODS[self.method].network:

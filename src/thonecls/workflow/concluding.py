@@ -20,6 +20,7 @@ from thonecls.scene import BoolArray
 from thonecls.workflow.commands import TrainOptions
 from thonecls.workflow.evidence import gather_evidence, save_evidence, spread_out
 from thonecls.workflow.layers import Style
+from thonecls.workflow.looking import judged_at
 from thonecls.workflow.mapping import (
     OnWindow,
     Sample,
@@ -29,8 +30,16 @@ from thonecls.workflow.mapping import (
     tags_of,
     threshold_of,
 )
-from thonecls.workflow.reporting import TruthFile, write_report
-from thonecls.workflow.runs import CURVES, RUN, model_files, write_json
+from thonecls.workflow.reporting import TruthFile, make_report
+from thonecls.workflow.runs import (
+    CURVES,
+    REPORT,
+    RUN,
+    attempt,
+    digests,
+    model_files,
+    write_json,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +63,14 @@ def conclude(
     truth: TruthFile | None = None,
     on_window: OnWindow | None = None,
 ) -> dict[str, Any]:
-    """Map the scene, keep what the map is judged by, and write all that a person looks at."""
+    """Map the scene, keep what the map is judged by, and write all that a person looks at.
+
+    Whatever happens to pictures and report, the map and its summary are there before them.
+    """
     summary = make_and_judge(task, models, left_out, windows, facts, on_window)
-    finish(
+    write_json(task.out / RUN, summary)
+    summary |= draw_training(task, models)
+    failed = finish(
         task.out,
         task.scene,
         label=task.options.label,
@@ -65,20 +79,44 @@ def conclude(
         positives=task.positives,
         learnt_from=summary["positives"],
     )
+    _add_problems(summary, failed)
     write_json(task.out / RUN, summary)
     return tell(task.out, summary, truth)
 
 
 def tell(out: Path, summary: dict[str, Any], truth: TruthFile | None = None) -> dict[str, Any]:
     """Write the report, and what it says into the summary."""
-    written = write_report(out, truth)
-    summary["verdict"] = written.verdict.level
-    summary["words"] = written.verdict.words
-    summary["finding"] = written.summary
-    if written.scores is not None:
-        summary["scores"] = asdict(written.scores)
+    problems: list[str] = []
+    # Of an earlier attempt at the report nothing is left.
+    before = [words for words in summary.pop("problems", []) if not words.startswith(REPORT)]
+    _add_problems(summary, {"problems": before})
+    with attempt(REPORT, problems):
+        written = make_report(out, truth)
+        summary["verdict"] = written.verdict.level
+        summary["words"] = written.verdict.words
+        summary["finding"] = written.summary
+        if written.scores is not None:
+            summary["scores"] = asdict(written.scores)
+    _add_problems(summary, {"problems": problems})
     write_json(out / RUN, summary)
     return summary
+
+
+def draw_training(task: Task, models: Sequence[AnyModel]) -> dict[str, Any]:
+    """Draw how the training went, where it has a history; for the summary, what failed."""
+    problems: list[str] = []
+    with attempt(CURVES, problems):
+        if "history" in models[0].training:
+            history = dict(models[0].training["history"])
+            if task.config.loss not in ADDITIVE:
+                history.pop("unlabeled", None)
+            draw_curves(task.out / CURVES, history, title="Training by epoch")
+    return {"problems": problems} if problems else {}
+
+
+def _add_problems(summary: dict[str, Any], failed: dict[str, Any]) -> None:
+    if told := failed.get("problems"):
+        summary["problems"] = [*summary.get("problems", []), *told]
 
 
 def make_and_judge(
@@ -89,9 +127,10 @@ def make_and_judge(
     facts: dict[str, Any],
     on_window: OnWindow | None = None,
 ) -> dict[str, Any]:
-    """Map the scene, keep what the map is judged by, and draw the training; the summary so far."""
+    """Map the scene, and keep what the map is judged by; the summary so far."""
     options, out = task.options, task.out
-    sample = Sample(np.concatenate([left_out.pixels, spread_out(task.scene.grid.shape)]))
+    at = judged_at(task.scene.source)
+    sample = Sample(np.concatenate([left_out.pixels, spread_out(task.scene.grid.shape, at)]))
     threshold, reason = threshold_of(models, options.threshold)
     style = Style(threshold, options.floats, options.label, _tags(task))
     made = make_map(
@@ -109,11 +148,12 @@ def make_and_judge(
         left_out,
         sample.values[:, left_out.pixels.size :],
         method=options.method,
+        at=at,
         seed=options.seed,
         wavelengths=task.scene.wavelengths,
     )
     save_evidence(out, evidence)
-    summary = {
+    return {
         **facts,
         **_of_training(task, models),
         "notes": [*task.scene.notes, *task.labels.notes],
@@ -122,13 +162,8 @@ def make_and_judge(
         **made,
         "threshold_reason": reason,
         **_warning(task, left_out, sample, made),
+        "files": digests(out),
     }
-    if "history" in models[0].training:
-        history = dict(models[0].training["history"])
-        if task.config.loss not in ADDITIVE:
-            history.pop("unlabeled", None)
-        draw_curves(out / CURVES, history, title="Training by epoch")
-    return summary
 
 
 def _tags(task: Task) -> dict[str, Any]:

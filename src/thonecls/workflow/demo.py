@@ -22,12 +22,20 @@ from thonecls.scene import Grid
 from thonecls.splits import paper_split
 from thonecls.train import OnStep, fit
 from thonecls.workflow.commands import TrainOptions
-from thonecls.workflow.concluding import Task, make_and_judge, tell
+from thonecls.workflow.concluding import Task, draw_training, make_and_judge, tell
 from thonecls.workflow.crossfitting import nothing_left_out
 from thonecls.workflow.mapping import score_here
 from thonecls.workflow.outputs import read_probability
 from thonecls.workflow.pictures import draw_array_overview
-from thonecls.workflow.runs import RUN, is_unfinished, model_path, read_run, write_json
+from thonecls.workflow.runs import (
+    RUN,
+    clear_outputs,
+    is_unfinished,
+    making,
+    model_path,
+    read_run,
+    write_json,
+)
 
 
 def demo(
@@ -45,8 +53,22 @@ def demo(
     method: density-ratio, or t-honecls, for which the config is.
     """
     check_writable(out)
-    if is_unfinished(out) or "dataset" not in read_run(out, {"dataset": ""}):
-        raise FileError(f"{out} holds a training of your own: choose another --out")
+    with making(out):
+        if is_unfinished(out) or "dataset" not in read_run(out, {"dataset": ""}):
+            raise FileError(f"{out} holds a training of your own: choose another --out")
+        return _demo(out, config, method, target, positives, seed, on_step)
+
+
+def _demo(
+    out: Path,
+    config: TrainConfig,
+    method: str,
+    target: int,
+    positives: int,
+    seed: int,
+    on_step: OnStep | None,
+) -> dict[str, Any]:
+    """`demo` in a folder that this process holds."""
     data = indian_pines()
     split = paper_split(
         data.truth, target, positives=positives, unlabeled=min(config.unlabeled, data.truth.size)
@@ -59,6 +81,7 @@ def demo(
     else:
         generator = torch.Generator().manual_seed(seed)
         model = fit(data.scene, split.labels, config=config, generator=generator, on_step=on_step)
+    clear_outputs(out)
     model.save(model_path(out, 0, 1))
     labelled = np.zeros(data.scene.shape, dtype=bool)
     labelled.flat[split.labels.positive] = True
@@ -91,5 +114,6 @@ def demo(
         rgb=data.rgb,
         truth=Truth(data.truth == target, split.test),
     )
+    summary |= draw_training(task, [model])
     write_json(out / RUN, summary)
     return tell(out, summary)  # last of all: it shows the scores and the picture

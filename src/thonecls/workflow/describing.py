@@ -18,7 +18,7 @@ from thonecls.raster import open_raster
 from thonecls.ratio_model import RatioModel
 from thonecls.vector.places import describe as describe_grid
 from thonecls.workflow.runs import model_files
-from thonecls.workflow.training import check_data, estimate
+from thonecls.workflow.training import estimate, on_data
 
 
 def describe(path: Path, *, variable: str | None = None) -> dict[str, Any]:
@@ -93,8 +93,7 @@ def estimate_priors(
 ) -> dict[str, Any]:
     """The share of the class in a scene by every estimator, each with its interval."""
     opened = read_scene(scene, scene_options, labels=labels, label_options=label_options)
-    marked = read_labels(labels, opened.grid, label_options)
-    check_data(opened, marked)
+    marked = on_data(opened, read_labels(labels, opened.grid, label_options))
     priors = estimate(opened.source, marked.mask, FAST, seed, tuple(ESTIMATORS))
     return {
         "cube": str(scene),

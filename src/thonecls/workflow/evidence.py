@@ -48,9 +48,12 @@ class Evidence:
     wavelengths: NDArray[np.float64]
 
 
-def spread_out(shape: tuple[int, int]) -> NDArray[np.int64]:
-    """The flat indices of the lattice of pixels that a map is judged by."""
-    rows, columns = lattice(shape)
+Lattice = tuple[NDArray[np.int64], NDArray[np.int64]]  # rows and columns
+
+
+def spread_out(shape: tuple[int, int], at: Lattice | None = None) -> NDArray[np.int64]:
+    """The flat indices of the pixels that a map is judged by: of a lattice, else the even one."""
+    rows, columns = at or lattice(shape)
     return (rows[:, None] * shape[1] + columns).ravel()
 
 
@@ -61,19 +64,21 @@ def gather_evidence(
     unlabeled: FloatArray,
     *,
     method: str,
+    at: Lattice | None = None,
     seed: int = 0,
     wavelengths: tuple[float, ...] | None = None,
 ) -> tuple[Evidence, list[str]]:
     """What a map is judged by, and the methods that have an opinion on it.
 
-    unlabeled: (models, pixels) of the map at `spread_out`; method: which made the map.
+    unlabeled: (models, pixels) of the map at `spread_out`, of the lattice `at`; method: which made
+    the map.
     """
     rng = np.random.default_rng(seed)
     labelled = left_out.pixels
     if labelled.size > SPECTRA:
         labelled = rng.choice(labelled, SPECTRA, replace=False)
     spectra = spectra_at(source, labelled)
-    rows, columns = lattice(source.shape)
+    rows, columns = at or lattice(source.shape)
     looked_at = read_lattice(source, rows, columns)
     opinions = second_opinions(source, positives, looked_at, seed=seed, but=method)
     seen = looked_at.cube[:, looked_at.valid].T

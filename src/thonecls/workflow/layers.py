@@ -15,6 +15,7 @@ from thonecls.files import writing_array
 from thonecls.inputs import SceneInput, is_raster
 from thonecls.maps import LayerWriter, MapWriter
 from thonecls.model import Scored
+from thonecls.workflow.runs import clear_outputs
 
 STRIP = 1024  # rows at a time
 SPREAD = {"name": "uncertainty", "scale": 0.002, "description": "standard deviation over seeds"}
@@ -31,13 +32,15 @@ class Style:
     """How maps are written.
 
     threshold: probability above which a pixel is mapped; floats: probability as float32, not as
-    whole percents; label: what the class is called; tags: facts that go into the files.
+    whole percents; label: what the class is called; tags: facts that go into the files; origin:
+    what tells this map from others besides, by name (see `MapWriter`).
     """
 
     threshold: float = 0.5
     floats: bool = False
     label: str = "class"
     tags: Mapping[str, Any] | None = None
+    origin: Mapping[str, Any] | None = None
 
 
 class Layers(Protocol):
@@ -53,7 +56,8 @@ def writing_layers(
 ) -> Iterator[Layers]:
     """Probability and map in the folder `out`, and which further layers there are.
 
-    resume: what a killed run has written is kept (of rasters), and `done` tells of it.
+    When all are made, and before any is seen, what was made of an older map is taken away. resume:
+    what a killed run has written is kept (of rasters), and `done` tells of it.
     """
     with ExitStack() as stack:
         if is_raster(scene):
@@ -74,17 +78,20 @@ class _Rasters:
         for writer, values in ((self.spread, part.spread), (self.novelty, part.novelty)):
             if writer is not None and values is not None:
                 writer.write(part.rows, part.columns, values)
-        # Last: what it says is done is done in all layers.
         self.map.write(part.rows, part.columns, part.probability)
 
     def done(self, rows: slice, columns: slice) -> bool:
-        return self.map.done(rows, columns)
+        # Of all: a run that was killed while it gave files their names may have cleared some away.
+        return all(writer.done(rows, columns) for writer in self._writers())
 
     def finish(self) -> None:
         """All layers, before any is seen: they belong together."""
-        for writer in (self.map, self.spread, self.novelty):
-            if writer is not None:
-                writer.finish()
+        for writer in self._writers():
+            writer.finish()
+
+    def _writers(self) -> list[MapWriter | LayerWriter]:
+        found = (self.map, self.spread, self.novelty)
+        return [writer for writer in found if writer is not None]
 
 
 def _open_rasters(
@@ -97,7 +104,9 @@ def _open_rasters(
     resume: bool,
 ) -> _Rasters:
     def layer(facts: dict[str, Any]) -> LayerWriter:
-        writer = LayerWriter(out, scene.grid, **facts, tags=style.tags, resume=resume)
+        writer = LayerWriter(
+            out, scene.grid, **facts, tags=style.tags, origin=style.origin, resume=resume
+        )
         return stack.enter_context(writer)
 
     map_writer = MapWriter(
@@ -107,6 +116,7 @@ def _open_rasters(
         tags=style.tags,
         floats=style.floats,
         label=style.label,
+        origin=style.origin,
         resume=resume,
     )
     layers = _Rasters(
@@ -114,13 +124,19 @@ def _open_rasters(
         layer(SPREAD) if spread else None,
         layer(NOVELTY) if novelty else None,
     )
-    _before_leaving(stack, layers.finish)
+    _before_leaving(stack, out, layers.finish)
     return layers
 
 
-def _before_leaving(stack: ExitStack, finish: Callable[[], None]) -> None:
+def _before_leaving(stack: ExitStack, out: Path, finish: Callable[[], None]) -> None:
     """What is to be done before the files get their names, unless there was an error."""
-    stack.push(lambda kind, *_: finish() if kind is None else None)
+
+    def leave(kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            finish()
+            clear_outputs(out)
+
+    stack.push(leave)
 
 
 @dataclass(eq=False)
@@ -163,6 +179,5 @@ def _open_arrays(
     }
     arrays["map"] = stack.enter_context(writing_array(out / "map.npy", np.uint8, shape))
     layers = _Arrays(style.threshold, arrays)
-
-    _before_leaving(stack, layers.finish)
+    _before_leaving(stack, out, layers.finish)
     return layers

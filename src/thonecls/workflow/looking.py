@@ -1,13 +1,17 @@
-"""Spectra of some pixels of a scene of any size."""
+"""Spectra of some pixels of a scene of any size, wherever in it there are data."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thonecls.scene import FloatArray, Scene, Source, read_all
+from thonecls.places import lattice
+from thonecls.scene import BoolArray, FloatArray, Scene, Source, read_all
 
 ROWS = 24  # rows of a large scene that are looked at
+SIDE = 64  # pixels of the windows in which labels are looked up
+ENOUGH = 500  # valid pixels: if fewer are met by chance, the scene is searched for them
+STRIP = 2**18  # pixels that are searched at a time
 
 
 def look_over(source: Source, count: int, rng: np.random.Generator) -> FloatArray:
@@ -17,12 +21,65 @@ def look_over(source: Source, count: int, rng: np.random.Generator) -> FloatArra
         scene = read_all(source)
         spectra = scene.cube[:, scene.valid].T
     else:
-        rows = np.unique(np.linspace(0, height - 1, ROWS).astype(int))
-        parts = [source.read(slice(row, row + 1), slice(0, width)) for row in rows.tolist()]
-        spectra = np.concatenate([part.cube[:, part.valid].T for part in parts])
+        spectra = _spectra_of_rows(source, np.linspace(0, height - 1, ROWS))
+        if len(spectra) < min(ENOUGH, count):
+            rows = rows_with_data(source)
+            some = np.linspace(0, len(rows) - 1, ROWS).astype(int)
+            spectra = _spectra_of_rows(source, rows[some] if len(rows) else rows)
     if len(spectra) > count:
         spectra = spectra[np.sort(rng.choice(len(spectra), count, replace=False))]
     return np.ascontiguousarray(spectra)
+
+
+def _spectra_of_rows(source: Source, rows: NDArray[np.generic]) -> FloatArray:
+    width = slice(0, source.shape[1])
+    parts = [source.read(slice(r, r + 1), width) for r in np.unique(rows.astype(int)).tolist()]
+    found = [part.cube[:, part.valid].T for part in parts]
+    return np.concatenate([np.empty((0, source.bands), np.float32), *found])
+
+
+def rows_with_data(source: Source) -> NDArray[np.int64]:
+    """The rows that hold a valid pixel, in order; the whole scene is read for it."""
+    height, width = source.shape
+    step = max(1, STRIP // width)
+    found = [
+        source.read(slice(row, min(row + step, height)), slice(0, width)).valid.any(axis=1)
+        for row in range(0, height, step)
+    ]
+    return np.flatnonzero(np.concatenate(found))
+
+
+def judged_at(source: Source) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and columns of the lattice of pixels that a map is judged by.
+
+    Evenly spread over the scene; where that meets hardly any data, over the rows and columns that
+    have some.
+    """
+    rows, columns = lattice(source.shape)
+    if len(rows) * len(columns) == source.shape[0] * source.shape[1]:
+        return rows, columns
+    if int(read_lattice(source, rows, columns).valid.sum()) >= ENOUGH:
+        return rows, columns
+    with_data = rows_with_data(source)
+    if not with_data.size:
+        return rows, columns
+    rows = with_data[lattice((len(with_data), 1))[0]]
+    every = np.arange(source.shape[1])
+    columns = np.flatnonzero(read_lattice(source, rows, every).valid.any(axis=0))
+    return rows, columns[lattice((len(columns), 1))[0]]
+
+
+def valid_at(source: Source, mask: BoolArray) -> BoolArray:
+    """Which pixels of a mask (H, W) have data, read in windows about them."""
+    found = np.zeros_like(mask)
+    for top in range(0, mask.shape[0], SIDE):
+        for left in np.unique(np.flatnonzero(mask[top : top + SIDE].any(axis=0)) // SIDE) * SIDE:
+            part = mask[top : top + SIDE, left : left + SIDE]
+            down, across = np.flatnonzero(part.any(axis=1)), np.flatnonzero(part.any(axis=0))
+            rows = slice(top + int(down[0]), top + int(down[-1]) + 1)
+            columns = slice(int(left + across[0]), int(left + across[-1]) + 1)
+            found[rows, columns] = source.read(rows, columns).valid
+    return found & mask
 
 
 def read_lattice(source: Source, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Scene:

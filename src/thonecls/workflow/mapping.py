@@ -12,35 +12,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thonecls.cluster import run_all, workers
+from thonecls.cluster import result_of, run_all, workers
 from thonecls.errors import ConfigError, FileError, ModelError
 from thonecls.files import check_writable
 from thonecls.inputs import SceneInput, is_raster, read_scene
-from thonecls.maps import MAP, PROBABILITY, write_polygons, write_quicklook
+from thonecls.maps import MAP, PROBABILITY, disk_errors, write_polygons, write_quicklook
+from thonecls.maps.cogs import plain_text
 from thonecls.methods.models import AnyModel, load_model
 from thonecls.model import Scored, Scorer
 from thonecls.options import SceneOptions
 from thonecls.raster import RasterSource, match_bands
 from thonecls.scene import BoolArray, Source
 from thonecls.version import software
+from thonecls.workflow.identity import asked_of_map
 from thonecls.workflow.layers import Style, writing_layers
 from thonecls.workflow.looking import look_over
 from thonecls.workflow.outputs import read_map_strips, read_novelty
 from thonecls.workflow.pictures import draw_array_overview
 from thonecls.workflow.runs import (
     GIVEN,
+    MODELS,
     OVERVIEW,
     POLYGONS,
     RUN,
+    SUMMARY,
+    attempt,
     check_threshold,
+    check_together,
+    is_unfinished,
     making,
     model_files,
+    read_run,
+    refuse_unfinished,
     write_json,
 )
 from thonecls.workflow.scaling import LOOKED_AT, on_scale
 
 OnWindow = Callable[[int, int], None]
-SUMMARY = "map.json"
 NODATA = 255  # in a map: 1 the class, 0 other
 GUESSED = 0.2  # of a scene unlike the training scene: more is worth a word
 TILE = 512  # pixels a side of what a cluster's worker scores at a time
@@ -160,7 +168,7 @@ def score_on_cluster(paths: Sequence[Path], scene: SceneInput, device: str, dask
         calls = ((w, score_window, (stamped, scene.source, *w, device)) for w in cuts)
         with workers(dask=dask) as (pool, room):
             for _, future in run_all(pool, room, calls):
-                yield future.result()
+                yield result_of(future)
 
     return windows
 
@@ -208,34 +216,50 @@ def map_scene(
     """
     check_threshold(threshold)
     check_writable(out)
-    if (out / RUN).exists():
-        raise FileError(f"{out} holds a training with its own map: choose another --out")
-    if (out / SUMMARY).exists() and not overwrite:
-        raise FileError(f"{out} holds a map already: choose another --out, or say --overwrite")
-    paths = model_files(model)
-    models = [load_model(path) for path in paths]
-    opened = match(read_scene(scene, options, bands=models[0].bands), models[0], tolerance)
-    rng = np.random.default_rng(0)
-    ready, words = on_scale(models, look_over(opened.source, LOOKED_AT, rng), force=force)
-    if words and dask is not None:
-        raise ModelError(f"{words}: map it without a cluster, or give it in the model's unit")
-    models, opened = ready, replace(opened, notes=(*opened.notes, *([words] if words else [])))
-    cut, reason = threshold_of(models, threshold)
-    style = Style(cut, floats, label_of(models[0]), {**tags_of(paths), "scene": scene.name})
-    score = (
-        score_here(models, opened, device)
-        if dask is None
-        else score_on_cluster(paths, opened, device, dask)
-    )
-    layers = len(models) > 1, models[0].novelty is not None
     with making(out):
-        made = make_map(
-            out, opened, score, style, layers=layers, resume=resume, on_window=on_window
+        if (out / RUN).exists() or is_unfinished(out) or any(out.glob(MODELS)):
+            raise FileError(f"{out} holds a training with its own map: choose another --out")
+        if (out / SUMMARY).exists() and not overwrite:
+            raise FileError(f"{out} holds a map already: choose another --out, or say --overwrite")
+        refuse_unfinished(model)
+        paths = model_files(model)
+        models = [load_model(path) for path in paths]
+        if model.is_dir():
+            check_together(model, read_run(model, {}), models_only=True)
+        opened = match(read_scene(scene, options, bands=models[0].bands), models[0], tolerance)
+        rng = np.random.default_rng(0)
+        ready, words = on_scale(models, look_over(opened.source, LOOKED_AT, rng), force=force)
+        if words and dask is not None:
+            raise ModelError(f"{words}: map it without a cluster, or give it in the model's unit")
+        models, opened = ready, replace(opened, notes=(*opened.notes, *([words] if words else [])))
+        cut, reason = threshold_of(models, threshold)
+        label = label_of(models[0])
+        origin = asked_of_map(
+            opened,
+            options,
+            threshold=cut,
+            floats=floats,
+            label=label,
+            minimum_area=minimum_area,
+            tolerance=tolerance,
+            force=force,
+            device=device,
         )
-        finish(out, opened, label=style.label, threshold=cut, minimum_area=minimum_area)
-        told = {"notes": list(opened.notes), **made, "threshold_reason": reason}
-        summary = {"model": str(model), "cube": str(scene), **told, **_guessed(out)}
-        write_json(out / SUMMARY, summary)
+        style = Style(cut, floats, label, {**tags_of(paths), "scene": scene.name}, origin)
+        score = (
+            score_here(models, opened, device)
+            if dask is None
+            else score_on_cluster(paths, opened, device, dask)
+        )
+        layers = len(models) > 1, models[0].novelty is not None
+        with disk_errors(out):
+            made = make_map(
+                out, opened, score, style, layers=layers, resume=resume, on_window=on_window
+            )
+            problems = finish(out, opened, label=label, threshold=cut, minimum_area=minimum_area)
+            told = {"notes": list(opened.notes), **made, "threshold_reason": reason}
+            summary = {"model": str(model), "cube": str(scene), **told, **_guessed(out), **problems}
+            write_json(out / SUMMARY, summary)
     return summary
 
 
@@ -275,26 +299,32 @@ def finish(
     minimum_area: float = 0.0,
     positives: BoolArray | None = None,
     learnt_from: int | None = None,
-) -> None:
-    """Polygons and a picture of a map that stands in the folder.
+) -> dict[str, Any]:
+    """Polygons and a picture of a map that stands in the folder; for its summary, what failed.
 
     positives: (H, W) labels to be marked; learnt_from: how many of them were of use.
     """
     title = scene.path.name
     if learnt_from is not None:
         title += f", from {learnt_from} positive labels"
-    if isinstance(scene.source, RasterSource):
-        write_polygons(out / MAP, out / PROBABILITY, out / POLYGONS, minimum_area=minimum_area)
-        write_quicklook(
-            out / OVERVIEW, scene.source, out / MAP, title=title, label=label, positives=positives
-        )
-    else:
-        draw_array_overview(out, scene.source, positives, title=title, threshold=threshold)
+    problems: list[str] = []
+    source = scene.source
+    with attempt(OVERVIEW, problems):
+        if isinstance(source, RasterSource):
+            write_quicklook(
+                out / OVERVIEW, source, out / MAP, title=title, label=label, positives=positives
+            )
+        else:
+            draw_array_overview(out, source, positives, title=title, threshold=threshold)
+    if isinstance(source, RasterSource):
+        with attempt(POLYGONS, problems):
+            write_polygons(out / MAP, out / PROBABILITY, out / POLYGONS, minimum_area=minimum_area)
+    return {"problems": problems} if problems else {}
 
 
 def label_of(model: AnyModel) -> str:
     """What the class is called."""
-    return str(model.training.get("label", "class"))
+    return plain_text(str(model.training.get("label", "class")))
 
 
 def tags_of(paths: Sequence[Path]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from thonecls.costs import in_words
 from thonecls.errors import FileError, LabelError
-from thonecls.files import write_atomically
+from thonecls.files import check_writable, locked, write_atomically
 from thonecls.inputs import read_labels, read_truth
 from thonecls.maps import Measure
 from thonecls.methods import METHODS
@@ -56,6 +56,7 @@ from thonecls.workflow.runs import (
     REPORT,
     REPORT_JSON,
     RUN,
+    check_together,
     model_files,
     read_run,
     write_json,
@@ -100,13 +101,21 @@ def write_report(
     Everything comes from the folder itself: the scene is not needed again. truth: gives scores;
     verified: points of `draw_sample` with answers.
     """
-    run = read_run(out, {})
-    if not run:
+    if not (out / RUN).exists():  # before anything is made there
         raise FileError(f"{out} holds no {RUN}: name the folder of a training")
+    check_writable(out)
+    with locked(out):
+        return make_report(out, truth, verified)
+
+
+def make_report(out: Path, truth: TruthFile | None = None, verified: Path | None = None) -> Written:
+    """`write_report` in a folder that this process holds."""
+    run = read_run(out, {})
     if wrong := [name for name, kind in FACTS.items() if not isinstance(run.get(name), kind)]:
         raise FileError(f"{out / RUN} does not tell the {', '.join(wrong)} of a training: {ANEW}")
     evidence = load_evidence(out)
     grid, probability = read_probability(out)
+    check_together(out, run)
     trust = judge_evidence(run, evidence, grid, _history(out))
     scores = _recorded(out, run) if truth is None else _score(out, run, truth)
     pixel = hectares_of_pixel(grid)
@@ -132,7 +141,9 @@ def write_report(
         area="" if pixel is None else hectares(pixel * valid * run["mapped_share"]),
         verified=checked,
     )
-    write_atomically(out / REPORT, render(report).encode())
+    page = render(report).encode(errors="replace")  # a file's name need not be text
+    (out / REPORT_JSON).unlink(missing_ok=True)  # what is killed here leaves no two that differ
+    write_atomically(out / REPORT, page)
     write_json(out / REPORT_JSON, as_json(report))
     return Written(scores, verdict, report.summary)
 
@@ -256,10 +267,12 @@ def _panels(evidence: Evidence, grid: Grid, run: Mapping[str, Any]) -> tuple[Pic
         metres = float(np.mean(size))
         unit, scale = ("km", metres / 1e3) if away.max() * metres > 2000 else ("m", metres)
         away = away * scale
-    step = [grid.shape[i] / shape[i] for i in (0, 1)]
+    lines = evidence.rows, evidence.columns
+    step = [(int(line[-1]) - int(line[0]) + 1) / len(line) for line in lines]
     ratio = 1.0 if size is None else size[1] / size[0]
     aspect = ratio * step[0] / step[1]
-    at = np.stack(np.divmod(evidence.labels, grid.shape[1]), axis=1) / step
+    places = zip(np.divmod(evidence.labels, grid.shape[1]), lines, strict=True)
+    at = np.stack([np.interp(of, line, np.arange(len(line))) for of, line in places], axis=1)
     known = np.isfinite(evidence.crossfit)
     found = np.where(known, evidence.crossfit > run["threshold"], np.nan)
     drawn = [

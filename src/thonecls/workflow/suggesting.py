@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from thonecls.errors import ConfigError, FileError
+from thonecls.errors import ConfigError
 from thonecls.trust.suggestions import suggest
-from thonecls.vector import points_path, write_points
+from thonecls.vector import points_path
 from thonecls.workflow.evidence import load_evidence
 from thonecls.workflow.outputs import read_probability
-from thonecls.workflow.runs import RUN, read_run
+from thonecls.workflow.runs import check_together
+from thonecls.workflow.verifying import read_told, write_new_points
 
 SIZE = 20  # places
 
@@ -24,14 +25,11 @@ def suggest_places(run: Path, out: Path | None = None, *, size: int = SIZE, seed
     """
     if size < 1:
         raise ConfigError(f"'size' must be 1 or more. Got {size} instead")
-    told = read_run(run, {})
-    if "threshold" not in told:
-        raise FileError(f"{run} holds no {RUN} of a training: name the folder of a training")
+    told = read_told(run)
     grid, _ = read_probability(run)
     path = points_path(run / "suggestions" if out is None else out, grid)
-    if path.exists():
-        raise FileError(f"{path} is there already, perhaps with answers: choose another --out")
     evidence = load_evidence(run)
+    check_together(run, told)
     at = np.stack(np.meshgrid(evidence.rows, evidence.columns, indexing="ij"), axis=2).reshape(
         -1, 2
     )
@@ -46,7 +44,7 @@ def suggest_places(run: Path, out: Path | None = None, *, size: int = SIZE, seed
         np.random.default_rng(seed),
     )
     probability = evidence.unlabeled.mean(axis=0)[chosen]
-    write_points(
+    write_new_points(
         path, grid, pixels[chosen], {"probability": [round(float(p), 3) for p in probability]}
     )
     return path

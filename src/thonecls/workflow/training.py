@@ -15,6 +15,7 @@ from thonecls.config import TrainConfig
 from thonecls.errors import ConfigError, LabelError, SceneError
 from thonecls.files import check_writable
 from thonecls.inputs import LabelInput, SceneInput, read_labels, read_scene
+from thonecls.maps import disk_errors
 from thonecls.methods import METHODS, deep, label_spectra
 from thonecls.methods.models import AnyModel
 from thonecls.methods.spectral_model import SpectralModel, fit_spectral
@@ -27,13 +28,16 @@ from thonecls.scene import ArraySource, BoolArray, FloatArray, Scene, Source, re
 from thonecls.splits import Labels, check_positives, draw_labels, with_negatives
 from thonecls.train import OnStep, checkpoints
 from thonecls.workflow.commands import TrainOptions
-from thonecls.workflow.concluding import Task, conclude
+from thonecls.workflow.concluding import Task, conclude, tell
 from thonecls.workflow.crossfitting import crossfit, nothing_left_out
-from thonecls.workflow.looking import look_over
+from thonecls.workflow.identity import asked_of_training
+from thonecls.workflow.looking import look_over, valid_at
 from thonecls.workflow.mapping import OnWindow, score_here
 from thonecls.workflow.reporting import TruthFile, read_tested
 from thonecls.workflow.runs import (
+    BEGUN,
     RUN,
+    begin,
     checkpoint_path,
     finished_run,
     fold_path,
@@ -72,52 +76,65 @@ def train_scene(
     but the scores in the report.
     """
     options = options or TrainOptions()
+    if resume and overwrite:
+        raise ConfigError("--resume goes on, --overwrite begins anew: say one of the two")
     check_writable(out)
-    facts = _facts(scene, labels, options, scene_options, label_options)
-    if resume and (out / RUN).exists() and not is_unfinished(out):
-        given = METHODS[options.method].network and not options.estimate_prior
-        known = {"config": asdict(config)} if given else {}
-        return finished_run(out, {**facts, **known})
-    if not (resume or overwrite):
-        refuse_to_overwrite(out)
-    opened = read_scene(scene, scene_options, labels=labels, label_options=label_options)
-    marked = read_labels(labels, opened.grid, label_options)
-    check_data(opened, marked)
-    if truth is not None:
-        read_tested(truth, opened.grid, marked.mask)  # after training would be late
-    task = _prepare(opened, marked, config, options, out)
     with making(out):
-        models: list[AnyModel] = []
-        if METHODS[options.method].network:
-            models += _train_all(task, resume, checkpoint_every, on_step)
-            left_out = _leave_out(task, models, resume, checkpoint_every, on_step)
-        else:
-            model, left_out = _fit(task)
-            models.append(model)
-        windows = score_here(models, opened, task.config.device)
-        summary = conclude(task, models, left_out, windows, facts, truth, on_window)
-        for file in _fold_files(out):
-            file.unlink()
+        if not (resume or overwrite):
+            refuse_to_overwrite(out)
+        opened = read_scene(scene, scene_options, labels=labels, label_options=label_options)
+        marked = on_data(opened, read_labels(labels, opened.grid, label_options))
+        if truth is not None:
+            read_tested(truth, opened.grid, marked.mask)  # after training would be late
+        asked = asked_of_training(opened, marked, config, options, scene_options, label_options)
+        if resume and (out / RUN).exists() and not is_unfinished(out):
+            found = finished_run(out, asked)
+            return found if truth is None else tell(out, found, truth)
+        task = _prepare(opened, marked, config, options, out)
+        facts = {**_facts(scene, labels, options, scene_options, label_options), "asked": asked}
+        with disk_errors(out):
+            begin(out, asked, resume=resume)
+            models: list[AnyModel] = []
+            if METHODS[options.method].network:
+                models += _train_all(task, resume, checkpoint_every, on_step)
+                left_out = _leave_out(task, models, resume, checkpoint_every, on_step)
+            else:
+                model, left_out = _fit(task)
+                models.append(model)
+            windows = score_here(models, opened, task.config.device)
+            summary = conclude(task, models, left_out, windows, facts, truth, on_window)
+            for file in _fold_files(out):
+                file.unlink()
+            if summary["finished"]:  # last: until now --resume makes all of it again
+                (out / BEGUN).unlink()
         return summary
 
 
-def check_data(scene: SceneInput, labels: LabelInput) -> None:
-    """Refuse labels of which none has data."""
+def on_data(scene: SceneInput, labels: LabelInput) -> LabelInput:
+    """The labels without those on nodata, before any is left out or counted; none left is an error.
+
+    What is known of a label on nodata is of no use, whichever way it is known.
+    """
     if isinstance(scene.source, ArraySource) and scene.source.nodata is None:
         _refuse_fill(scene)
-        return  # such a scene must have data everywhere
-    rows = np.flatnonzero(labels.mask.any(axis=1)).tolist()
-    for row in rows:
-        columns = np.flatnonzero(labels.mask[row])
-        first, last = int(columns[0]), int(columns[-1])
-        part = scene.source.read(slice(row, row + 1), slice(first, last + 1))
-        if part.valid[0, columns - first].any():
-            return
-    if rows:
+        return labels  # such a scene must have data everywhere
+    known = [labels.mask, *(m for m in (labels.negatives, labels.answers) if m is not None)]
+    valid = valid_at(scene.source, np.logical_or.reduce(known))
+    mask = labels.mask & valid
+    lost = int(labels.mask.sum()) - int(mask.sum())
+    if lost and not mask.any():
         raise LabelError(
             f"every pixel that {labels.path.name} labels lies on nodata: check labels and nodata "
             "value"
         )
+    words = (f"{lost} labelled pixels lie on nodata and are left out",) if lost else ()
+    return replace(
+        labels,
+        mask=mask,
+        notes=(*labels.notes, *words),
+        negatives=None if labels.negatives is None else labels.negatives & valid,
+        answers=None if labels.answers is None else labels.answers & valid,
+    )
 
 
 def _refuse_fill(scene: SceneInput) -> None:
@@ -213,7 +230,6 @@ def _train_all(
             break  # stopped by hand: what there is is mapped
         for file in checkpoints(kept):
             file.unlink()
-    _remove_other_models(task, count)
     return models
 
 
@@ -309,15 +325,7 @@ def _fit(task: Task) -> tuple[RatioModel | SpectralModel, Crossfit]:
     model.save(model_path(task.out, 0, 1))
     for file in checkpoints(checkpoint_path(task.out, 0, 1)):
         file.unlink()  # of a network that was to be trained here before
-    _remove_other_models(task, 1)
     return model, left_out
-
-
-def _remove_other_models(task: Task, count: int) -> None:
-    """Models of another training that this one was to overwrite."""
-    own = {model_path(task.out, index, count) for index in range(count)}
-    for path in set(task.out.glob("model*.safetensors")) - own:
-        path.unlink()
 
 
 M = TypeVar("M", Model, RatioModel, SpectralModel)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from thonecls.errors import FileError, LabelError
 from thonecls.maps import Measure
@@ -13,7 +14,7 @@ from thonecls.scene import BoolArray, FloatArray, Grid
 from thonecls.trust.verification import STRATA, Verification, draw_points, stratify, verify
 from thonecls.vector import PRESENT, points_path, read_points, write_points
 from thonecls.workflow.outputs import read_map_strips, read_novelty, read_probability
-from thonecls.workflow.runs import RUN, read_run
+from thonecls.workflow.runs import RUN, check_together, making, read_run
 
 SIZE = 60  # points
 
@@ -25,17 +26,26 @@ def draw_sample(run: Path, out: Path | None = None, *, size: int = SIZE, seed: i
     sampled apart. In the file's column `present` belongs 1 where the class is, 0 where it is not,
     and nothing where nobody could tell.
     """
+    told = read_told(run)
     grid, probability, mapped = read_whole(run)
-    threshold = float(_told(run)["threshold"])
-    strata = stratify(probability, mapped, threshold, read_novelty(run)).ravel()
+    check_together(run, told)
+    strata = stratify(probability, mapped, float(told["threshold"]), read_novelty(run)).ravel()
     drawn, pixels = draw_points(strata, size, np.random.default_rng(seed))
     path = points_path(run / "sample" if out is None else out, grid)
-    if path.exists():
-        raise FileError(f"{path} is there already, perhaps with answers: choose another --out")
     kinds = strata[drawn].tolist()
     columns = {"stratum": [kind + 1 for kind in kinds], "pixels": pixels[kinds].tolist()}
-    write_points(path, grid, drawn, columns)
+    write_new_points(path, grid, drawn, columns)
     return path
+
+
+def write_new_points(
+    path: Path, grid: Grid, pixels: NDArray[np.int64], columns: dict[str, list[Any]]
+) -> None:
+    """Write points to be answered; never over others, which may have answers."""
+    with making(path.parent):
+        if path.exists():
+            raise FileError(f"{path} is there already, perhaps with answers: choose another --out")
+        write_points(path, grid, pixels, columns)
 
 
 def verify_run(run: Path, points: Path) -> Verification:
@@ -43,7 +53,7 @@ def verify_run(run: Path, points: Path) -> Verification:
 
     points: written by `draw_sample` of this run, its column `present` filled in as far as known.
     """
-    grid, _, mapped = read_whole(run)
+    grid, probability, mapped = read_whole(run)
     found = read_points(points, grid)
     try:
         strata = np.array([int(float(cell)) - 1 for cell in found.columns["stratum"]])
@@ -54,8 +64,10 @@ def verify_run(run: Path, points: Path) -> Verification:
             f"{points.name} does not tell the stratum of its points ({error}): give the file that "
             "`sample` wrote, with its columns stratum and pixels as they were"
         ) from error
-    drawn_as = np.array([stratum.mapped for stratum in STRATA])[strata]
-    if (drawn_as != mapped.flat[found.pixels]).any():
+    threshold = float(read_told(run)["threshold"])
+    own = stratify(probability, mapped, threshold, read_novelty(run)).ravel()
+    sizes = np.bincount(own[own >= 0], minlength=len(STRATA))
+    if (own[found.pixels] != strata).any() or (sizes[strata] != pixels[strata]).any():
         raise LabelError(
             f"{points.name} was drawn from another map than that of {run}: draw points anew"
         )
@@ -76,7 +88,8 @@ def hectares_of_pixel(grid: Grid) -> float | None:
     return None if size is None else size[0] * size[1] / 1e4
 
 
-def _told(run: Path) -> dict[str, Any]:
+def read_told(run: Path) -> dict[str, Any]:
+    """What the summary of a training tells; an error where there is none."""
     told = read_run(run, {})
     if "threshold" not in told:
         raise FileError(f"{run} holds no {RUN} of a training: name the folder of a training")
