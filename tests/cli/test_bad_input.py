@@ -168,7 +168,7 @@ RUNS: dict[str, tuple[Maker, str]] = {
     "a model as run": (lambda w: w.run / "model.safetensors", "no run.json: name the folder"),
     "a cut run.json": (lambda w: spoilt(w, "run.json", lambda b: b[:99]), AGAIN),
     "a list as run.json": (lambda w: spoilt(w, "run.json", lambda b: b"[1]"), AGAIN),
-    "a fact lost": (lambda w: spoilt(w, "run.json", fact("out", 1)), f"the out | {AGAIN}"),
+    "a fact lost": (lambda w: spoilt(w, "run.json", fact("out", 1)), f"'out' must be | {AGAIN}"),
     "cut evidence": (lambda w: spoilt(w, "evidence.npz", lambda b: b[:900]), "or train again"),
     "flawed evidence": (lambda w: spoilt(w, "evidence.npz", flaw), "npz | or train again"),
     "a flawed model": (lambda w: spoilt(w, "model.safetensors", flaw), "damaged | train again"),

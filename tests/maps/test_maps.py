@@ -597,9 +597,10 @@ def write_classes(folder: Path, classes: NDArray[Any], grid: Grid | None = None)
 
 def polygons(folder: Path, **settings: Any) -> geopandas.GeoDataFrame:
     out = folder / "patches.gpkg"
-    count = write_polygons(folder / "map.tif", folder / "probability.tif", out, **settings)
+    given = {"minimum_area": 0, **settings}
+    made = write_polygons(folder / "map.tif", folder / "probability.tif", out, **given)
     table = geopandas.read_file(out)
-    assert len(table) == count
+    assert len(table) == made.count
     assert table.geometry.is_valid.all()
     return table
 

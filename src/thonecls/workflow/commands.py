@@ -30,7 +30,7 @@ class TrainOptions:
     seeds: how many models, with seeds from `seed` on; folds: in how many parts labels are left out
     in turn to judge the map by, 0 for none; threshold: a probability, None for the model's own;
     label: what the class is called; coverage: where labels come from, for the density ratio, None
-    to have it seen.
+    to have it seen; minimum_area: of polygons in m², None for that of a few pixels.
     """
 
     method: str = "density-ratio"
@@ -42,7 +42,8 @@ class TrainOptions:
     threshold: float | None = None
     label: str = "class"
     floats: bool = False
-    minimum_area: float = 0.0
+    minimum_area: float | None = None
+    polygons: bool = True
 
     def __post_init__(self) -> None:
         check_threshold(self.threshold)

@@ -56,11 +56,12 @@ def conclude(
 ) -> dict[str, Any]:
     """Map the scene, keep what the map is judged by, and write all that a person looks at."""
     summary = make_and_judge(task, models, left_out, windows, facts, on_window)
-    finish(
+    summary["notes"] += finish(
         task.out,
         task.scene,
         label=task.options.label,
         minimum_area=task.options.minimum_area,
+        polygons=task.options.polygons,
         threshold=summary["threshold"],
         positives=task.positives,
         learnt_from=summary["positives"],

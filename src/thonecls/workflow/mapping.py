@@ -25,7 +25,7 @@ from thonecls.scene import BoolArray, Source
 from thonecls.version import software
 from thonecls.workflow.layers import Style, writing_layers
 from thonecls.workflow.looking import look_over
-from thonecls.workflow.outputs import read_map_strips, read_novelty
+from thonecls.workflow.outputs import read_map_strips, read_novelty_strips
 from thonecls.workflow.pictures import draw_array_overview
 from thonecls.workflow.runs import (
     GIVEN,
@@ -190,7 +190,8 @@ def map_scene(
     options: SceneOptions | None = None,
     threshold: float | None = None,
     floats: bool = False,
-    minimum_area: float = 0.0,
+    minimum_area: float | None = None,
+    polygons: bool = True,
     tolerance: float | None = None,
     device: str = "auto",
     dask: str | None = None,
@@ -203,8 +204,9 @@ def map_scene(
 
     Bands are matched by wavelength where both sides know them. Only one window of the scene is
     held in memory at a time; `on_window` hears how many of all pixels are done. threshold: the
-    model's own unless told. minimum_area: of the polygons, in m². tolerance: in nm. force: take the
-    values as they are, on whatever scale. resume: go on with a map that was killed.
+    model's own unless told. minimum_area: of the polygons, in m²; that of a few pixels unless told.
+    tolerance: in nm. force: take the values as they are, on whatever scale. resume: go on with a
+    map that was killed.
     """
     check_threshold(threshold)
     check_writable(out)
@@ -232,8 +234,15 @@ def map_scene(
         made = make_map(
             out, opened, score, style, layers=layers, resume=resume, on_window=on_window
         )
-        finish(out, opened, label=style.label, threshold=cut, minimum_area=minimum_area)
-        told = {"notes": list(opened.notes), **made, "threshold_reason": reason}
+        left_out = finish(
+            out,
+            opened,
+            label=style.label,
+            threshold=cut,
+            minimum_area=minimum_area,
+            polygons=polygons,
+        )
+        told = {"notes": [*opened.notes, *left_out], **made, "threshold_reason": reason}
         summary = {"model": str(model), "cube": str(scene), **told, **_guessed(out)}
         write_json(out / SUMMARY, summary)
     return summary
@@ -241,10 +250,13 @@ def map_scene(
 
 def _guessed(out: Path) -> dict[str, Any]:
     """How much of a map is a guess: the share of pixels unlike the training scene."""
-    novelty = read_novelty(out)
-    if novelty is None or not np.isfinite(novelty).any():
+    known = novel = 0
+    for strip in read_novelty_strips(out):
+        known += int(np.isfinite(strip).sum())
+        novel += int((strip > 1).sum())
+    if not known:
         return {}
-    share = float((novelty[np.isfinite(novelty)] > 1).mean())
+    share = novel / known
     found: dict[str, Any] = {"novel_share": round(share, 4)}
     if share > GUESSED:
         found["warning"] = (
@@ -272,24 +284,33 @@ def finish(
     *,
     label: str,
     threshold: float,
-    minimum_area: float = 0.0,
+    minimum_area: float | None = None,
+    polygons: bool = True,
     positives: BoolArray | None = None,
     learnt_from: int | None = None,
-) -> None:
-    """Polygons and a picture of a map that stands in the folder.
+) -> list[str]:
+    """Polygons and a picture of a map that stands in the folder; words on what was left out.
 
     positives: (H, W) labels to be marked; learnt_from: how many of them were of use.
     """
+    words: list[str] = []
     title = scene.path.name
     if learnt_from is not None:
         title += f", from {learnt_from} positive labels"
     if isinstance(scene.source, RasterSource):
-        write_polygons(out / MAP, out / PROBABILITY, out / POLYGONS, minimum_area=minimum_area)
+        if polygons:
+            made = write_polygons(
+                out / MAP, out / PROBABILITY, out / POLYGONS, minimum_area=minimum_area
+            )
+            words += [made.words] if made.words else []
+        else:
+            (out / POLYGONS).unlink(missing_ok=True)  # of another map in this folder
         write_quicklook(
             out / OVERVIEW, scene.source, out / MAP, title=title, label=label, positives=positives
         )
     else:
         draw_array_overview(out, scene.source, positives, title=title, threshold=threshold)
+    return words
 
 
 def label_of(model: AnyModel) -> str:

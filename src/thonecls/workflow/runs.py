@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from thonecls import schema
 from thonecls.errors import ConfigError, FileError, ModelError
 from thonecls.files import write_atomically
 
 RUN, EVIDENCE = "run.json", "evidence.npz"
+MOST = 2**26  # bytes of run.json
 OVERVIEW, CURVES = "overview.png", "curves.png"
 POLYGONS = "polygons.gpkg"
 GIVEN = "given by hand"  # why a threshold is what it is
@@ -69,13 +71,20 @@ def read_run(out: Path, default: dict[str, Any]) -> dict[str, Any]:
     """What run.json in a folder holds, or the default where there is none."""
     if not (out / RUN).exists():
         return default
+    if not (out / RUN).is_file() or (out / RUN).stat().st_size > MOST:
+        raise FileError(f"{out / RUN} is no file of a training: {ANEW}")
     try:
         found: dict[str, Any] = json.loads((out / RUN).read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FileError(f"cannot read {out / RUN} ({error}): {ANEW}") from error
-    if not isinstance(found, dict):
-        raise FileError(f"{out / RUN} does not tell of a training: {ANEW}")
+    check_run(out, found, {name: rule.optional for name, rule in schema.RUN.items()})
     return found
+
+
+def check_run(out: Path, run: dict[str, Any], rules: Mapping[str, schema.Rule]) -> None:
+    """Refuse a run.json of which a fact breaks its rule."""
+    with schema.refusing(FileError, f"{out / RUN} does not tell of a training", ANEW):
+        schema.check_facts(run, rules)
 
 
 def finished_run(out: Path, wanted: dict[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def suggest_places(run: Path, out: Path | None = None, *, size: int = SIZE, seed
     path = points_path(run / "suggestions" if out is None else out, grid)
     if path.exists():
         raise FileError(f"{path} is there already, perhaps with answers: choose another --out")
-    evidence = load_evidence(run)
+    evidence = load_evidence(run, grid.shape)
     at = np.stack(np.meshgrid(evidence.rows, evidence.columns, indexing="ij"), axis=2).reshape(
         -1, 2
     )

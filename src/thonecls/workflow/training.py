@@ -150,8 +150,9 @@ def _facts(
     kept = ("method", "seed", "seeds", "folds", "label", "estimate_prior", "coverage")
     chosen = {name: getattr(options, name) for name in kept if getattr(options, name) is not None}
     # Older runs do not name these, and they matter only where they are not as usual.
-    more = {"floats": options.floats, "minimum_area": options.minimum_area}
-    shown = {name: value for name, value in more.items() if value}
+    names = ("floats", "minimum_area", "polygons")
+    usual = TrainOptions()
+    shown = {n: getattr(options, n) for n in names if getattr(options, n) != getattr(usual, n)}
     return {"cube": str(scene), "labels": str(labels), **given, **chosen, **shown}
 
 
