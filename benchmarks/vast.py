@@ -2,8 +2,9 @@
 
     python benchmarks/vast.py [--side 20000] [--method matched-filter] [--folder /tmp/vast]
 
-Makes a GeoTIFF of noise, the worst there is for polygons, trains a cheap model on a small scene like
-it, and runs `thonecls map` on the whole in a process of its own. The files are removed in the end.
+Makes a GeoTIFF of noise, the worst there is for polygons, trains a cheap model on a small scene
+like it, and runs `thonecls map` on the whole in a process of its own. The files are removed in the
+end.
 """
 
 from __future__ import annotations

@@ -600,7 +600,7 @@ def polygons(folder: Path, **settings: Any) -> geopandas.GeoDataFrame:
     given = {"minimum_area": 0, **settings}
     made = write_polygons(folder / "map.tif", folder / "probability.tif", out, **given)
     table = geopandas.read_file(out)
-    assert len(table) == made.count
+    assert len(table) == made.polygons
     assert table.geometry.is_valid.all()
     return table
 

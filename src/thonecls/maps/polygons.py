@@ -38,7 +38,7 @@ IntArray = NDArray[np.int64]
 class Written(NamedTuple):
     """How many polygons there are, and words on what was left out, if a limit was met."""
 
-    count: int
+    polygons: int
     words: str | None = None
 
 
@@ -144,7 +144,8 @@ def _strips(classes: Any, rows: int) -> Iterator[_Strip]:
     base = 0
     for top in range(0, height, rows):
         window = Window(0, top, width, min(rows, height - top))
-        labels, count = ndimage.label(classes.read(1, window=window) == 1)
+        found, count = ndimage.label(classes.read(1, window=window) == 1)
+        labels = np.asarray(found, dtype=np.int32)
         pixels = np.bincount(labels.ravel(), minlength=count + 1)
         outline = 4 * pixels
         for one, other in ((labels[1:], labels[:-1]), (labels[:, 1:], labels[:, :-1])):
@@ -289,7 +290,8 @@ class _Table:
         if self.measure.ellipsoid is None:
             rows = rows[:1]
         areas = [
-            self.measure.area(shapely.Polygon(self._to_map(corners + [0, row]))) or self.pixel
+            self.measure.area(shapely.Polygon(self._to_map(np.add(corners, (0, row)))))
+            or self.pixel
             for row in rows
         ]
         return max(areas) * (1.01 if self.measure.ellipsoid is not None else 1.0)

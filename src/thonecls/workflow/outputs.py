@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import rasterio
 from numpy.typing import NDArray
 from rasterio.windows import Window
 
@@ -27,10 +26,10 @@ def read_map_strips(out: Path) -> Iterator[NDArray[np.uint8]]:
         for start in range(0, len(array), STRIP):
             yield np.asarray(array[start : start + STRIP])
         return
-    with rasterio.open(out / MAP) as file:
+    with open_gdal(str(out / MAP), out / MAP) as file:
         for start in range(0, file.height, STRIP):
             window = Window(0, start, file.width, min(STRIP, file.height - start))
-            yield file.read(1, window=window)
+            yield _read_part(file, out / MAP, window)
 
 
 def read_probability(out: Path) -> tuple[Grid, FloatArray]:
