@@ -63,8 +63,6 @@ def write_polygons(
     """
     if out.suffix.lower() != ".gpkg":
         raise ConfigError(f"polygons are written as GeoPackage; got {out.name}: name it .gpkg")
-    if minimum_area is not None and not 0 <= minimum_area < math.inf:
-        raise ConfigError(f"'minimum_area' must be 0 or more. Got {minimum_area!r} instead")
     with (
         open_gdal(str(map_path), map_path) as classes,
         open_gdal(str(probability_path), probability_path) as scores,

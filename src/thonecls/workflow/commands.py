@@ -13,8 +13,9 @@ from thonecls.errors import ConfigError
 from thonecls.methods import METHODS
 from thonecls.methods.settings import SETTINGS, settings
 from thonecls.options import LabelOptions, SceneOptions
+from thonecls.schema import MOST_LABEL
 from thonecls.splits import Coverage
-from thonecls.workflow.runs import GIVEN, check_threshold
+from thonecls.workflow.runs import GIVEN, check_minimum_area, check_threshold
 
 
 def check_seed(seed: int) -> None:
@@ -47,6 +48,7 @@ class TrainOptions:
 
     def __post_init__(self) -> None:
         check_threshold(self.threshold)
+        check_minimum_area(self.minimum_area)
         if self.method not in METHODS:
             raise ConfigError(f"there is no method {self.method!r}: see `thonecls methods`")
         if self.seeds < 1:
@@ -56,6 +58,11 @@ class TrainOptions:
         if self.coverage is not None and self.method != "density-ratio":
             raise ConfigError(f"{self.method} has no use for a coverage: leave out --coverage")
         check_seed(self.seed)
+        if len(self.label) > MOST_LABEL:
+            raise ConfigError(
+                f"'label' must be a name of at most {MOST_LABEL} characters. Got "
+                f"{len(self.label):,} instead"
+            )
         if self.folds != 0 and not 2 <= self.folds <= 20:
             raise ConfigError(f"'folds' must be 0, or from 2 to 20. Got {self.folds} instead")
         if self.estimate_prior is not None and not METHODS[self.method].needs_prior:

@@ -32,6 +32,7 @@ from thonecls.workflow.runs import (
     OVERVIEW,
     POLYGONS,
     RUN,
+    check_minimum_area,
     check_threshold,
     making,
     model_files,
@@ -209,6 +210,7 @@ def map_scene(
     map that was killed.
     """
     check_threshold(threshold)
+    check_minimum_area(minimum_area)
     check_writable(out)
     if (out / RUN).exists():
         raise FileError(f"{out} holds a training with its own map: choose another --out")

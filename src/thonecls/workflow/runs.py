@@ -120,3 +120,9 @@ def check_threshold(threshold: float | None) -> None:
     """Refuse a threshold that is no probability; None stands for the model's own."""
     if threshold is not None and not 0 <= threshold <= 1:
         raise ConfigError(f"'threshold' must be from 0 to 1. Got {threshold!r} instead")
+
+
+def check_minimum_area(area: float | None) -> None:
+    """Refuse what is no area of polygons; None stands for that of a few pixels."""
+    if area is not None and not 0 <= area < float("inf"):
+        raise ConfigError(f"'minimum_area' must be 0 or more. Got {area!r} instead")

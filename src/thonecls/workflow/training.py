@@ -29,7 +29,7 @@ from thonecls.train import OnStep, checkpoints
 from thonecls.workflow.commands import TrainOptions
 from thonecls.workflow.concluding import Task, conclude
 from thonecls.workflow.crossfitting import crossfit, nothing_left_out
-from thonecls.workflow.looking import look_over
+from thonecls.workflow.looking import find_trouble, look_over
 from thonecls.workflow.mapping import OnWindow, score_here
 from thonecls.workflow.reporting import TruthFile, read_tested
 from thonecls.workflow.runs import (
@@ -45,7 +45,6 @@ from thonecls.workflow.runs import (
 
 LOOKED_AT = 5000  # pixels of the scene by which novelty is judged
 STRIP = 64
-FILL = -999  # a value this low, the same in all bands, marks missing data in most files
 
 
 def train_scene(
@@ -102,9 +101,11 @@ def train_scene(
 
 
 def check_data(scene: SceneInput, labels: LabelInput) -> None:
-    """Refuse labels of which none has data."""
+    """Refuse a scene that is the same all over or has a fill, and labels of which none has data."""
+    sample = look_over(scene.source, LOOKED_AT, np.random.default_rng(0))
+    if trouble := find_trouble(scene, sample):
+        raise SceneError(trouble)
     if isinstance(scene.source, ArraySource) and scene.source.nodata is None:
-        _refuse_fill(scene)
         return  # such a scene must have data everywhere
     rows = np.flatnonzero(labels.mask.any(axis=1)).tolist()
     for row in rows:
@@ -117,18 +118,6 @@ def check_data(scene: SceneInput, labels: LabelInput) -> None:
         raise LabelError(
             f"every pixel that {labels.path.name} labels lies on nodata: check labels and nodata "
             "value"
-        )
-
-
-def _refuse_fill(scene: SceneInput) -> None:
-    """Ask about a value that looks like no data, in a scene that declares none."""
-    sample = look_over(scene.source, LOOKED_AT, np.random.default_rng(0))
-    flat = (sample == sample[:, :1]).all(axis=1) & (sample[:, 0] <= FILL)
-    if flat.any():
-        value = float(sample[flat][0, 0])
-        raise SceneError(
-            f"{flat.mean():.1%} of the pixels of {scene.path.name} are {value:g} in all bands: if "
-            f"that is no data, say --nodata {value:g}; if it is data, say --nodata nan"
         )
 
 
