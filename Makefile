@@ -2,9 +2,10 @@
 # Tools are run as modules: the first line of a script cannot name a folder with spaces in it.
 PYTHON ?= python3
 SEEDS ?= 5
+CASES ?= 2000
 RUN := .venv/bin/python -m
 
-.PHONY: help demo test test-isa check bench reproduce clean
+.PHONY: help demo test test-isa fuzz audit lock check bench reproduce clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -22,6 +23,19 @@ test: .venv/installed check  ## checks, then the whole test suite
 
 test-isa: .venv/installed  ## what learns, with the arithmetic of other processors (ISA="default/SSE41")
 	.venv/bin/python tests/isa.py --seeds $(SEEDS) $(ISA)
+
+fuzz: .venv/installed  ## spoilt files for every reader, thousands (CASES=5000; ATHERIS=1 where it is installed)
+	.venv/bin/python tests/fuzz.py $(if $(ATHERIS),--atheris,--cases $(CASES))
+
+audit: .venv/installed  ## licences and known weaknesses of what is installed; fails for neither
+	-$(PYTHON) -m venv .venv/audit
+	-.venv/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
+	.venv/bin/python .ci/audit.py .venv/audit/bin/python
+
+lock: .venv/installed  ## constraints.lock: the versions of constraints.txt with hashes
+	$(RUN) pip install --quiet --disable-pip-version-check --dry-run --ignore-installed --no-deps \
+		--report .venv/report.json -r constraints.txt
+	.venv/bin/python .ci/lock.py .venv/report.json > constraints.lock
 
 check: .venv/installed  ## formatting, lint, types, import layers, doctests
 	$(RUN) ruff format --check .

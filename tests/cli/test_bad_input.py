@@ -479,6 +479,36 @@ def test_bad_input_is_refused_in_one_line_and_nothing_is_touched(
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
+@pytest.mark.parametrize(
+    ("cube", "words"),
+    [
+        (filled(-9999), "10.0% of the pixels of s.tif are -9999 in all bands | --nodata -9999"),
+        (filled(-3.4028235e38), "say --nodata -3.4028235e+38"),
+        (filled(1e34), "in all bands: if that is no data, say --nodata 1e+34"),
+        (SAME, "are the same: give a scene whose values differ"),
+    ],
+)
+def test_check_tells_of_fills_and_of_scenes_that_are_the_same_all_over(
+    cube: np.ndarray, words: str, world: World, capfd: pytest.CaptureFixture[str]
+) -> None:
+    scene = raster(world / "s.tif", cube)
+    assert run("check", scene, "--json") == 2
+    found = json.loads(capfd.readouterr().out)["findings"]
+    problems = " ".join(f["words"] for f in found if f["status"] == "problem")
+    assert [part for part in words.split(" | ") if part not in problems] == []
+    if cube is not SAME:
+        assert run("check", scene, "--json", "--nodata", "nan") == 0
+        value = f"--nodata={float(cube[0, 0, 0]):.8g}"
+        assert run("check", scene, "--json", value) == 0
+
+
+def test_polygons_are_left_out_on_request(world: World, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(*world("map --json")) == 0
+    assert (world / "out/polygons.gpkg").exists()
+    assert run(*world("map --json --overwrite --no-polygons")) == 0
+    assert not (world / "out/polygons.gpkg").exists()
+
+
 def test_a_model_with_any_byte_changed_is_refused(
     world: World, capfd: pytest.CaptureFixture[str]
 ) -> None:

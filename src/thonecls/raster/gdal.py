@@ -104,15 +104,24 @@ def subdataset_name(path: Path, names: Sequence[str], variable: str | None) -> s
     return cubes[choose_cube(path, shapes, variable)]
 
 
-def _check_whole(dataset: Any, path: Path) -> None:
-    """Refuse a file shorter than its header says, of the forms in which GDAL reads on as zeros."""
+def check_netcdf3(path: Path) -> None:
+    """Refuse a NetCDF 3 file with a header that is not sound, before GDAL sees it.
+
+    A short file is read as zeros, and one with a spoilt header can end the whole process.
+    """
     with path.open("rb") as file:
         magic = file.read(4)
-    if magic in (b"CDF\x01", b"CDF\x02"):  # NetCDF 3, of which scipy checks the size
-        try:
-            scipy.io.netcdf_file(path, mmap=True).close()
-        except ValueError as e:
-            raise FileError(f"{path} is cut short ({e}): copy it again") from e
+    if magic not in (b"CDF\x01", b"CDF\x02"):
+        return
+    try:
+        scipy.io.netcdf_file(path, mmap=True).close()
+    except Exception as e:  # a damaged file can fail anywhere inside a foreign parser
+        words = str(e)[:100] or type(e).__name__
+        raise FileError(f"{path} is cut short or damaged ({words}): copy it again") from e
+
+
+def _check_whole(dataset: Any, path: Path) -> None:
+    """Refuse a file shorter than its header says, of the forms in which GDAL reads on as zeros."""
     tags = dataset.tags(ns="ENVI")
     if dataset.driver != "ENVI" or tags.get("file_compression", "0") != "0":
         return
