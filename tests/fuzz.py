@@ -245,7 +245,7 @@ def try_one(reader: str, seed: int) -> bool:
 
 def _by_atheris(names: list[str]) -> None:
     """Let atheris choose the seeds, by the code that they reach."""
-    import atheris  # type: ignore[import-not-found]
+    import atheris
 
     def one(data: bytes) -> None:
         reader = names[data[0] % len(names)] if data else names[0]

@@ -241,7 +241,8 @@ def many_bands(path: Path, count: int = 20_000) -> Path:
     with scipy.io.netcdf_file(path, "w") as file:
         for name, size in (("band", count), ("y", 2), ("x", 2)):
             file.createDimension(name, size)
-        file.createVariable("cube", np.float32, ("band", "y", "x"))[:] = 1
+        cube = file.createVariable("cube", np.float32, ("band", "y", "x"))
+        cube[:] = np.ones((count, 2, 2), np.float32)
     return path
 
 

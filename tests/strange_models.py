@@ -57,7 +57,7 @@ def make(kind: str) -> Model | RatioModel | SpectralModel:
         return network
     rng = np.random.default_rng(0)
     training = {"config": {}, "seed": 0, "finished": True, "seconds": 0.1, "positives": 6}
-    shared = {"wavelengths": WAVES, "novelty": network.novelty}
+    shared: dict[str, Any] = {"wavelengths": WAVES, "novelty": network.novelty}
     if kind == "ratio model":
         axes = np.eye(3, BANDS, dtype=np.float32)
         statistics = BandStatistics(network.statistics.mean, network.statistics.std, axes)
@@ -98,9 +98,10 @@ def _set(name: str, value: object) -> Change:
 
     def change(about: About, tensors: Tensors) -> None:
         *outer, last = name.split(".")
+        place: Any = about
         for part in outer:
-            about = about[int(part)] if part.isdigit() else about[part]
-        about[last] = value
+            place = place[int(part) if part.isdigit() else part]
+        place[last] = value
 
     return change
 

@@ -139,7 +139,10 @@ def test_a_checkpoint_with_anything_strange_in_it_is_refused(
     about, tensors = store.load(path, "checkpoint")
     assert about["layout"] == LAYOUT
     about = {k: v for k, v in about.items() if k not in ("kind", "format", "types")}
-    (tensors if isinstance(value, torch.Tensor) else about)[name] = value
+    if isinstance(value, torch.Tensor):
+        tensors[name] = value
+    else:
+        about[name] = value
     store.save(path, "checkpoint", about, tensors)
     with pytest.raises(ModelError, match="train again"):
         keeper.restore_(state())

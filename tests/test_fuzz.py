@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fuzz import try_one
 
 CASES = {  # without NetCDF, whose library a spoilt file can end the process in
-    **{"raster": 40, "hdf5": 20, "envi": 40, "arrays": 60, "table": 60, "vector": 30},
+    **{"raster": 25, "hdf5": 20, "envi": 30, "arrays": 60, "table": 60, "vector": 30},
     **{"model": 40, "run": 40},
 }
 # Seeds that once gave a traceback, a hang, or a map of NaN.
