@@ -3,9 +3,10 @@
 PYTHON ?= python3
 SEEDS ?= 5
 ROUNDS ?= 300
+CASES ?= 2000
 RUN := .venv/bin/python -m
 
-.PHONY: help demo test test-isa crash check bench reproduce clean
+.PHONY: help demo test test-isa crash fuzz audit lock check bench reproduce clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -26,6 +27,19 @@ test-isa: .venv/installed  ## what learns, with the arithmetic of other processo
 
 crash: .venv/installed  ## commands killed at random moments, and what follows (ROUNDS=300)
 	.venv/bin/python tests/crash.py --rounds $(ROUNDS)
+
+fuzz: .venv/installed  ## spoilt files for every reader, thousands (CASES=5000; ATHERIS=1 where it is installed)
+	.venv/bin/python tests/fuzz.py $(if $(ATHERIS),--atheris,--cases $(CASES))
+
+audit: .venv/installed  ## licences and known weaknesses of what is installed; fails for neither
+	-$(PYTHON) -m venv .venv/audit
+	-.venv/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
+	.venv/bin/python .ci/audit.py .venv/audit/bin/python
+
+lock: .venv/installed  ## constraints.lock: the versions of constraints.txt with hashes
+	$(RUN) pip install --quiet --disable-pip-version-check --dry-run --ignore-installed --no-deps \
+		--report .venv/report.json -r constraints.txt
+	.venv/bin/python .ci/lock.py .venv/report.json > constraints.lock
 
 check: .venv/installed  ## formatting, lint, types, import layers, doctests
 	$(RUN) ruff format --check .

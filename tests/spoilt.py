@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import shlex
 import shutil
 import warnings
@@ -195,3 +197,133 @@ def fact(name: str, value: object) -> Callable[[bytes], bytes]:
 def pixels(w: World) -> Path:
     """Labels that lie on one pixel, by row and column."""
     return written(w / "l.csv", "row,column\n30,4\n")
+
+
+# What strangers' files have been made of: each once took memory, time, or a traceback.
+
+
+def npz_bomb(path: Path, shape: tuple[int, ...] = (8, 100_000, 100_000)) -> Path:
+    """A .npz file of a few bytes that tells of a hundred gigabytes."""
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f4", "fortran_order": False, "shape": shape}
+    )
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("cube.npy", header.getvalue() + bytes(1000))
+    return path
+
+
+def mat_bomb(path: Path) -> Path:
+    """A .mat file whose header tells of more than it holds."""
+    scipy.io.savemat(path, {"cube": np.zeros((7, 3, 5))})
+    sizes, told = np.array([7, 3, 5], "<i4"), np.array([70_000, 30_000, 5], "<i4")
+    return written(path, path.read_bytes().replace(sizes.tobytes(), told.tobytes(), 1))
+
+
+def hdf5_bomb(path: Path) -> Path:
+    """An array of HDF5 that was never written."""
+    with h5py.File(path, "w") as file:
+        file.create_dataset("cube", (8, 100_000, 100_000), "f4", chunks=(8, 100, 100))
+    return path
+
+
+def elsewhere(path: Path) -> Path:
+    """An HDF5 cube that is nothing but a view of another file."""
+    layout = h5py.VirtualLayout(CUBE.shape, CUBE.dtype)
+    layout[:] = h5py.VirtualSource(hdf5(path.with_name("other.h5")), "cube", CUBE.shape)
+    with h5py.File(path, "w") as file:
+        file.create_virtual_dataset("cube", layout)
+    return path
+
+
+def many_bands(path: Path, count: int = 20_000) -> Path:
+    """A NetCDF 3 file of so many bands."""
+    with scipy.io.netcdf_file(path, "w") as file:
+        for name, size in (("band", count), ("y", 2), ("x", 2)):
+            file.createDimension(name, size)
+        cube = file.createVariable("cube", np.float32, ("band", "y", "x"))
+        cube[:] = np.ones((count, 2, 2), np.float32)
+    return path
+
+
+def attribute(path: Path, name: str, value: Any) -> Path:
+    """An HDF5 cube with an attribute of its own."""
+    with h5py.File(hdf5(path), "a") as file:
+        file["cube"].attrs[name] = value
+    return path
+
+
+def envi(path: Path, old: str, new: str) -> Path:
+    """An ENVI scene with another header."""
+    about = raster(path, driver="ENVI").with_suffix(".hdr")
+    written(about, about.read_text("utf-8").replace(old, new))
+    return path
+
+
+def virtual(path: Path, source: Path) -> Path:
+    """A description that makes GDAL read another raster."""
+    bands = "".join(
+        f'<VRTRasterBand dataType="Int16" band="{i}"><SimpleSource><SourceFilename>{source}'
+        f"</SourceFilename><SourceBand>{i}</SourceBand></SimpleSource></VRTRasterBand>"
+        for i in (1, 2)
+    )
+    size = f'rasterXSize="{COLUMNS}" rasterYSize="{ROWS}"'
+    return written(path, f"<VRTDataset {size}>{bands}</VRTDataset>")
+
+
+def service(path: Path) -> Path:
+    """A description that makes GDAL ask a server."""
+    return written(
+        path,
+        '<GDAL_WMS><Service name="TMS"><ServerUrl>http://127.0.0.1:9/${z}/${x}/${y}</ServerUrl>'
+        "</Service><DataWindow><UpperLeftX>0</UpperLeftX><UpperLeftY>0</UpperLeftY><LowerRightX>9"
+        "</LowerRightX><LowerRightY>9</LowerRightY><TileLevel>3</TileLevel></DataWindow>"
+        "<BandsCount>3</BandsCount></GDAL_WMS>",
+    )
+
+
+def virtual_layer(path: Path, source: Path) -> Path:
+    """A description that makes OGR read another layer."""
+    return written(
+        path,
+        f'<OGRVRTDataSource><OGRVRTLayer name="sightings"><SrcDataSource>{source}</SrcDataSource>'
+        "</OGRVRTLayer></OGRVRTDataSource>",
+    )
+
+
+def pipeline(path: Path, source: Path) -> Path:
+    """Commands for GDAL, as JSON."""
+    command = f"gdal vector pipeline ! read {source} ! write streamed"
+    return written(path, json.dumps({"type": "gdal_streamed_alg", "command_line": command}))
+
+
+def named(path: Path, *labels: str) -> Path:
+    """Points inside the example, each with a text."""
+    shapes = [inside(5, column) for column in range(len(labels))]
+    geopandas.GeoDataFrame({"label": labels}, geometry=shapes, crs="EPSG:32633").to_file(path)
+    return path
+
+
+def pipe(path: Path) -> Path:
+    os.mkfifo(path)
+    return path
+
+
+def endless(path: Path) -> Path:
+    path.symlink_to("/dev/zero")
+    return path
+
+
+def filled(value: float, kind: str = "f4") -> Any:
+    """A cube of which a tenth is a value that means no data, which nobody says."""
+    cube = CUBE.astype(kind)
+    cube[:, :4] = value
+    return cube
+
+
+def evidence(w: World, **change: Any) -> Path:
+    """A copy of the training in which arrays of the evidence are others."""
+    shutil.copytree(w.run, w / "run")
+    with np.load(w.run / "evidence.npz") as found:
+        np.savez(w / "run/evidence.npz", **{**found, **change})
+    return w / "run"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from thonecls.arrays import open_scene, read_array, read_positives
 from thonecls.errors import FileError, LabelError, SceneError
 from thonecls.scene import read_all
+from thonecls.vector import is_vector
 
 CUBE = np.arange(5 * 6 * 7, dtype=np.uint16).reshape(5, 6, 7)  # rows × columns × bands
 
@@ -120,3 +121,31 @@ def test_bad_pixel_lists_are_refused(tmp_path: Path, content: bytes, rule: str) 
     path.write_bytes(content)
     with pytest.raises((FileError, LabelError), match=rule):
         read_positives(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "row,column\n3,4\n5,6\n",
+        '"row","column"\n3,4\n5,6\n',
+        '"row","column"\n"3","4"\n"5","6"\n',
+        "row;column\n3;4\n5;6\n",
+        "row\tcol\n3\t4\n5\t6\n",
+        '"","row","column"\n"1",3,4\n"2",5,6\n',
+        "3;4\n5;6\n",
+        "\ufeffRow,Column\r\n3,4\r\n5,6\r\n",
+    ],
+)
+def test_pixels_are_read_as_r_and_spreadsheets_write_them(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "l.csv"
+    path.write_bytes(text.encode())
+    assert not is_vector(path)
+    assert read_positives(path).tolist() == [[3, 4], [5, 6]]
+
+
+def test_an_array_that_nobody_asks_for_is_not_read(tmp_path: Path) -> None:
+    cube = np.arange(24.0).reshape(2, 3, 4)
+    scipy.io.savemat(tmp_path / "a.mat", {"cube": cube, "name": "oak", "flat": np.eye(2)})
+    np.savez(tmp_path / "a.npz", cube=cube, odd=np.array([{}], dtype=object))
+    for name in ("a.mat", "a.npz"):
+        np.testing.assert_array_equal(read_array(tmp_path / name, axes=3), cube)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from thonecls import store
+from thonecls import contents, schema, store
 from thonecls.errors import ModelError
 from thonecls.options import EVERY as EVERY
 
@@ -37,6 +38,26 @@ class State:
     memory: dict[str, Tensor] = field(default_factory=dict)
 
 
+def _check(state: State, about: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    """Refuse figures and tensors that are not those of this training."""
+    if len(about["sums"]) != len(state.sums):
+        raise schema.MismatchError(f"'sums' must be {len(state.sums)} numbers")
+    if any(len(figures) != len(state.sums) for figures in about["history"]):
+        raise schema.MismatchError(f"'history' must be {len(state.sums)} numbers an epoch")
+    wanted = {"shuffle": state.shuffle}
+    for name, network in (("student", state.student), ("teacher", state.teacher)):
+        wanted |= store.prefixed(f"{name}.", network.state_dict())
+    for name, parameter in state.student.named_parameters():
+        for key in store.part(tensors, f"optimizer.{name}/"):
+            wanted[f"optimizer.{name}/{key}"] = torch.zeros(()) if key == "step" else parameter
+    kept = {k: t for k, t in tensors.items() if not k.startswith("memory.")}
+    rules = {
+        name: schema.Array(tuple(t.shape), "f" if t.dtype.is_floating_point else "iu")
+        for name, t in wanted.items()
+    }
+    schema.check_arrays({name: t.numpy() for name, t in kept.items()}, rules)
+
+
 class Keeper:
     """Saves a state every few seconds, and brings it back.
 
@@ -57,11 +78,15 @@ class Keeper:
                 f"{self.path} was begun by another version of thonecls: go on with that, or start "
                 "anew in another folder"
             )
+        with contents.refusing(self.path):
+            schema.check_facts(about, schema.CHECKPOINT)
         if about["fingerprint"] != self.fingerprint:
             raise ModelError(
                 f"{self.path} belongs to another training (other scene, labels or settings): "
                 "repeat the command that began it, or start anew in another folder"
             )
+        with contents.refusing(self.path):
+            _check(state, about, tensors)
         state.student.load_state_dict(store.part(tensors, "student."))
         state.teacher.load_state_dict(store.part(tensors, "teacher."))
         for name, parameter in state.student.named_parameters():

@@ -244,7 +244,8 @@ def _read_marked(path: Path, grid: Grid, options: LabelOptions) -> LabelInput:
 def _refuse_several(path: Path, columns: dict[str, list[str]]) -> None:
     """No class is mixed with others unseen."""
     for name, values in columns.items():
-        kinds = sorted({value for value in values if value not in ("", "None", "nan")})
+        # Cut short: a cell may hold a book.
+        kinds = sorted({value[:60] for value in values if value not in ("", "None", "nan")})
         if name.lower() in CLASSES and 1 < len(kinds) <= MOST_CLASSES:
             listed = ", ".join(kinds[:6]) + (", ..." if len(kinds) > 6 else "")
             raise LabelError(

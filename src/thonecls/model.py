@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from thonecls import store
+from thonecls.contents import check_network, check_weights
 from thonecls.errors import ConfigError, ModelError
 from thonecls.frozen import HALO, STRIDE, FrozenNet
-from thonecls.net import WIDTHS, FreeOCNet
+from thonecls.net import WIDTHS, ChannelGate, FreeOCNet, SceneNorm
 from thonecls.novelty import Novelty
 from thonecls.scene import (
     BandStatistics,
@@ -158,8 +159,11 @@ class Model:
     def load(path: str | os.PathLike[str]) -> Model:
         """Read what `save` wrote; refuse a damaged file and one of another version."""
         about, tensors = store.load(Path(path), KIND)
+        check_network(Path(path), about, tensors, ("net.", "frozen.", "member."))
+        prefixes = _prefixes(about.get("networks", 1))
+        _check_weights(Path(path), about["net"], tensors, prefixes)
         networks = []
-        for prefix in _prefixes(about.get("networks", 1)):
+        for prefix in prefixes:
             net = FreeOCNet(**about["net"])
             net.load_state_dict(store.part(tensors, f"{prefix}net."))
             networks.append((net.eval(), store.part(tensors, f"{prefix}frozen.")))
@@ -178,6 +182,33 @@ class Model:
             load_novelty(about, tensors),
             tuple(networks[1:]),
             about.get("threshold", 0.5),
+        )
+
+
+def _check_weights(
+    path: Path, settings: dict[str, Any], tensors: dict[str, Tensor], prefixes: Sequence[str]
+) -> None:
+    """Compare shapes before a network is built: its settings could ask for any memory."""
+    with torch.device("meta"):  # shapes without memory
+        plan = FreeOCNet(**settings)
+    weights = {name: tuple(tensor.shape) for name, tensor in plan.state_dict().items()}
+    norms: dict[str, tuple[int, ...]] = {}
+    gates: dict[str, tuple[int, ...]] = {}
+    for name, module in plan.named_modules():
+        if isinstance(module, SceneNorm):
+            norms[name] = (2, module.num_groups)
+        elif isinstance(module, ChannelGate):
+            gates[name] = (module.width,)
+    for prefix in prefixes:
+        own = store.part(tensors, prefix)
+        if not prefix:
+            own = {k: t for k, t in own.items() if k.startswith(("net.", "frozen."))}
+        check_weights(path, own, weights, norms, gates)
+    members = {name for name in tensors if name.startswith("member.")}
+    if stray := [name for name in members if not name.startswith(tuple(prefixes[1:]))]:
+        raise ModelError(
+            f"{path} holds no model that can be used (it has an array {min(stray)[:80]!r} that "
+            "does not belong there): copy it anew or train again"
         )
 
 

@@ -123,6 +123,7 @@ class ChannelGate(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
+        self.width = width
         hidden = max(1, width // REDUCTION)
         self.mlp = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, width))
 

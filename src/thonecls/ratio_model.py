@@ -17,11 +17,13 @@ from scipy.special import expit
 
 from thonecls import store
 from thonecls.collage import Pool, build_pool
+from thonecls.contents import check_ratio
 from thonecls.errors import ConfigError, LabelError
 from thonecls.model import Crossfit, Scorer, load_novelty, save_novelty, score_whole
 from thonecls.novelty import Novelty
 from thonecls.ratio import (
     RULES,
+    WIDE,
     WIDTH,
     Look,
     Machine,
@@ -145,13 +147,14 @@ class RatioModel:
     def load(path: str | os.PathLike[str]) -> RatioModel:
         """Read what `save` wrote; refuse a damaged file and one of another version."""
         about, tensors = store.load(Path(path), RATIO)
+        check_ratio(Path(path), about, tensors, windows_of(WIDE)[-1])
         bands = {name: t.numpy() for name, t in store.part(tensors, "bands.").items()}
         machines = []
         for i, facts in enumerate(about["machines"]):
             arrays = {n: t.numpy() for n, t in store.part(tensors, f"machine.{i}.").items()}
             look = Look(tuple(facts["windows"]), facts["power"])
             machines.append(Machine(look, arrays["centres"], facts["gamma"], arrays["weights"]))
-        wavelengths = about["wavelengths"]
+        wavelengths = about.get("wavelengths")
         return RatioModel(
             tuple(machines),
             BandStatistics(**bands),
@@ -159,7 +162,7 @@ class RatioModel:
             about["training"],
             None if wavelengths is None else tuple(wavelengths),
             load_novelty(about, tensors),
-            about["threshold"],
+            about.get("threshold", 0.5),
         )
 
 

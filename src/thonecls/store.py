@@ -9,12 +9,17 @@ from typing import Any
 
 import safetensors
 import safetensors.torch
+import torch
 from torch import Tensor
 
+from thonecls import schema
 from thonecls.errors import ModelError
 from thonecls.files import write_atomically
 
+MOST = 2**32  # bytes of a file
 MOST_HEADER = 2**26  # bytes that are read of a header
+TYPES = (torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8, torch.bool)
+HEADER = {"kind": schema.text(100), "format": schema.whole(0)}
 FORMAT = 1  # raise it when what is written can no longer be read by older code
 
 
@@ -31,6 +36,7 @@ def save(
 
 def kind_of(path: Path, expected: str) -> str | None:
     """What kind of file `save` wrote, by its header alone; None where it does not say."""
+    _check_size(path, expected)
     try:
         with path.open("rb") as file:
             length = int.from_bytes(file.read(8), "little")
@@ -40,13 +46,22 @@ def kind_of(path: Path, expected: str) -> str | None:
         raise ModelError(
             f"cannot read the {expected} {path} ({error.strerror}): check the path"
         ) from error
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return str(kind)
+    return str(kind)[:100]
+
+
+def _check_size(path: Path, kind: str) -> None:
+    """Refuse what never ends, such as a device, and what is larger than any file of ours."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise ModelError(f"{path} is no file that ends, such as a {kind}'s: name a {kind}'s file")
+    if path.is_file() and path.stat().st_size > MOST:
+        raise ModelError(f"{path} is larger than any {kind}, {MOST:,} bytes: name a {kind}'s file")
 
 
 def load(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Read what `save` wrote; refuse a damaged file and one of another kind or version."""
+    _check_size(path, kind)
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -57,7 +72,7 @@ def load(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
         tensors = safetensors.torch.load(content)
         length = int.from_bytes(content[:8], "little")
         metadata = json.loads(content[8 : 8 + length]).get("__metadata__", {})
-    except (safetensors.SafetensorError, ValueError) as error:
+    except (safetensors.SafetensorError, ValueError, RecursionError, KeyError) as error:
         raise ModelError(
             f"{path} is not a thonecls {kind}, or is damaged ({error}): copy it anew or train again"
         ) from error
@@ -66,10 +81,20 @@ def load(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
             f"{path} holds weights, but not those of a thonecls {kind}: name the folder of a "
             "training, or a file in it"
         )
+    if odd := [name for name, t in tensors.items() if t.dtype not in TYPES]:
+        raise ModelError(
+            f"{path} is not a thonecls {kind} (its array {odd[0][:80]!r} is of "
+            f"{tensors[odd[0]].dtype}): copy it anew or train again"
+        )
     damaged = f"{path} is damaged (its checksum differs): copy it anew or train again"
     if metadata.get("sha256") != _digest(metadata["thonecls"], tensors):
         raise ModelError(damaged)
-    about: dict[str, Any] = json.loads(metadata["thonecls"])
+    try:
+        about: dict[str, Any] = json.loads(metadata["thonecls"])
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{path} is not a thonecls {kind} ({error}): train again") from error
+    with schema.refusing(ModelError, f"{path} is not a thonecls {kind}", "train again"):
+        schema.check_facts(about, HEADER)
     if about.get("types", _types(tensors)) != _types(tensors):  # older files do not name them
         raise ModelError(damaged)
     if about["kind"] != kind:

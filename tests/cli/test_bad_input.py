@@ -28,24 +28,40 @@ from spoilt import (
     ROWS,
     SAME,
     World,
+    attribute,
     bands,
     checkpoint,
     copied,
     cut,
+    elsewhere,
     end,
+    endless,
+    envi,
+    evidence,
     fact,
+    filled,
     flaw,
     hdf5,
+    hdf5_bomb,
     inside,
     latin,
     layer,
+    many_bands,
     mat,
+    mat_bomb,
+    named,
     npy,
     npz,
+    npz_bomb,
+    pipe,
+    pipeline,
     pixels,
     placed,
     raster,
+    service,
     spoilt,
+    virtual,
+    virtual_layer,
     weights,
     written,
     zipped,
@@ -60,6 +76,7 @@ WIDE = "x" * 240
 GONE = "there is no file | check the path"
 ARRAY = "cannot read | it must be a whole .npy, .npz or .mat file of plain numbers"
 ENDING = "cannot read l. | it must be a whole file of the format that its ending says"
+PLAIN = "of plain numbers"
 RASTER = "cannot open | it must be a whole raster file that GDAL reads"
 SHORT = "cannot read rows | the file is damaged or cut short; copy it again"
 NODATA = "lies on nodata: check labels and nodata value"
@@ -107,6 +124,27 @@ SCENES: dict[str, tuple[Maker, str]] = {
     "a folder of cubes": (lambda w: bands(w / "b", (3, 9, 9)), "has 3: give that file itself"),
     "two cubes": (lambda w: hdf5(w / "s.h5", "a", "b"), "several cubes: name the right one"),
     "two arrays": (lambda w: mat(w / "s.mat", a=CUBE, b=CUBE), "Name one (--variable"),
+    "a .npz of a few bytes and 320 GB": (lambda w: npz_bomb(w / "s.npz"), f"unpacks to | {PLAIN}"),
+    "a .npz that tells too much": (lambda w: npz_bomb(w / "s.npz", (8, 99, 99)), "are told"),
+    "a .mat of a few bytes": (lambda w: mat_bomb(w / "s.mat"), f"unpacks to | {PLAIN}"),
+    "a .mat never written": (lambda w: hdf5_bomb(w / "s.mat"), f"unpacks to | {PLAIN}"),
+    "a .mat of other files": (lambda w: elsewhere(w / "s.mat"), "in other files: give those"),
+    "an HDF5 of other files": (lambda w: elsewhere(w / "s.h5"), "in other files: give those"),
+    "20,000 bands": (lambda w: many_bands(w / "s.nc"), "at most 10,000 bands | Cut the bands"),
+    "a pipe": (lambda w: pipe(w / "s.tif"), GONE),
+    "a pipe of an array": (lambda w: pipe(w / "s.npy"), GONE),
+    "a scene without end": (lambda w: endless(w / "s.tif"), GONE),
+    "a .vrt as .tif": (lambda w: virtual(w / "s.tif", w.example.scene), RASTER),
+    "a .vrt without ending": (lambda w: virtual(w / "s", w.example.scene), RASTER),
+    "a server as .tif": (lambda w: service(w / "s.tif"), RASTER),
+    "a server as .img": (lambda w: service(w / "s.img"), RASTER),
+    "a header with a word": (
+        lambda w: envi(w / "s.bsq", "header offset = 0", "header offset = abc"),
+        "says 'header offset = abc', where a number of bytes is needed: correct it",
+    ),
+    "a header of huge sizes": (lambda w: envi(w / "s.bsq", "lines   = 40", "lines = 99999999"), ""),
+    "a word as scale": (lambda w: attribute(w / "s.h5", "scale_factor", "x"), "a whole HDF5 file"),
+    "words as waves": (lambda w: attribute(w / "s.h5", "wavelength", ["x"] * BANDS), "HDF5 file"),
 }
 LABELS: dict[str, tuple[Maker, str]] = {
     "no layer": (lambda w: w / "l.gpkg", GONE),
@@ -149,6 +187,40 @@ LABELS: dict[str, tuple[Maker, str]] = {
         "9 rows × 9 columns | save the labels in the scene's grid, or give both a CRS",
     ),
     "labels of another shape": (lambda w: npy(w / "l.npy", np.eye(9)), "(9, 9) | give a mask of"),
+    "a list of pixels with 30 digits": (
+        lambda w: written(w / "l.csv", f"row,column\n3,{'7' * 30}\n"),
+        "two whole numbers a line, row,column",
+    ),
+    "a number of 5000 digits": (
+        lambda w: written(w / "l.csv", f"row,column\n3,{'7' * 5000}\n"),
+        "two whole numbers a line, row,column",
+    ),
+    "100,000 columns": (
+        lambda w: written(w / "l.csv", ",".join(["lon,lat", *map(str, range(100_000))])),
+        "has 100,002 columns, more than 1,000: export those",
+    ),
+    "a cell of megabytes": (
+        lambda w: written(w / "l.csv", f"lon,lat,name\n13,52,{'x' * 3_000_000}\n"),
+        "l.csv is no table (line 2",
+    ),
+    "an endless first line": (lambda w: written(w / "l.csv", "x" * 3_000_000), "l.csv"),
+    "a text of megabytes": (
+        lambda w: named(w / "l.gpkg", "x" * 2_000_000, "y"),
+        "kinds in its column 'label' | pick one, such as --where",
+    ),
+    "a pipe of labels": (lambda w: pipe(w / "l.csv"), GONE),
+    "labels without end": (lambda w: endless(w / "l.gpkg"), GONE),
+    "another layer as .geojson": (
+        lambda w: virtual_layer(w / "l.geojson", w.example.labels),
+        ENDING,
+    ),
+    "another layer as .kml": (lambda w: virtual_layer(w / "l.kml", w.example.labels), ENDING),
+    "another layer as .gpkg": (lambda w: virtual_layer(w / "l.gpkg", w.example.labels), ENDING),
+    "commands as .json": (lambda w: pipeline(w / "l.json", w.example.labels), ENDING),
+    "a .vrt of labels as .tif": (
+        lambda w: virtual(w / "l.tif", w.example.truth),
+        "a whole raster file",
+    ),
     "the scene as its labels": (lambda w: w.example.scene, "scene.tif has 8: save one alone"),
 }
 MODELS: dict[str, tuple[Maker, str]] = {
@@ -168,7 +240,22 @@ RUNS: dict[str, tuple[Maker, str]] = {
     "a model as run": (lambda w: w.run / "model.safetensors", "no run.json: name the folder"),
     "a cut run.json": (lambda w: spoilt(w, "run.json", lambda b: b[:99]), AGAIN),
     "a list as run.json": (lambda w: spoilt(w, "run.json", lambda b: b"[1]"), AGAIN),
-    "a fact lost": (lambda w: spoilt(w, "run.json", fact("out", 1)), f"the out | {AGAIN}"),
+    "a fact lost": (lambda w: spoilt(w, "run.json", fact("out", 1)), f"'out' must be | {AGAIN}"),
+    "a number as method": (lambda w: spoilt(w, "run.json", fact("method", "x")), "is known"),
+    "a threshold of 3": (lambda w: spoilt(w, "run.json", fact("threshold", 3)), "from 0 to 1. Got"),
+    "a share that is none": (
+        lambda w: spoilt(w, "run.json", fact("mapped_share", float("nan"))),
+        f"'mapped_share' must be | {AGAIN}",
+    ),
+    "one opinion too many": (lambda w: spoilt(w, "run.json", fact("opinions", [])), "opinions"),
+    "a nest of lists": (lambda w: spoilt(w, "run.json", lambda b: b"[" * 99_999), AGAIN),
+    "evidence of another map": (lambda w: evidence(w, labels=np.array([10**9])), "train again"),
+    "evidence of 3 pixels": (lambda w: evidence(w, unlike=np.ones(3, bool)), "'unlike' must be"),
+    "evidence of words": (lambda w: evidence(w, crossfit=np.array(["x"])), "'crossfit' must be"),
+    "evidence above 1": (
+        lambda w: evidence(w, rows=np.array([5, 10**6])),
+        "'rows' must lie in a map | train again",
+    ),
     "cut evidence": (lambda w: spoilt(w, "evidence.npz", lambda b: b[:900]), "or train again"),
     "flawed evidence": (lambda w: spoilt(w, "evidence.npz", flaw), "npz | or train again"),
     "a flawed model": (lambda w: spoilt(w, "model.safetensors", flaw), "damaged | train again"),
@@ -178,6 +265,10 @@ OPTIONS = {  # a command on good files, and what its message says
     "train --where \"kind = 'x'\"": "does not fit | values: species ('lantana')",
     "train --where 'species == == 3'": "does not fit | write a comparison such as species =",
     "train --where \"species = 'oak'\"": "no feature | fulfils | some values: species ('lantana'",
+    "train --where \"species = 'lantana'; drop table sightings\"": "without ; or comments. Got",
+    "train --where 'species = 1 -- so'": "where must be one comparison",
+    f"train --label {'x' * 3000}": "'label' must be a name of at most 200 characters. Got 3,000",
+    "map --minimum-area -1": "'minimum_area' must be 0 or more. Got -1.0 instead",
     "train --where ' '": "where must be a comparison such as species = 'Lantana'",
     "check --crs EPSG:nowhere": "a CRS that PROJ knows, such as EPSG:4326. Got 'EPSG:nowhere'",
     "train --target 1": "--target has no meaning for labels in labels.gpkg: leave it out",
@@ -224,6 +315,30 @@ OTHERS: dict[str, tuple[Build, str]] = {
     ),
     "nothing valid": (lambda w: w("train", scene=raster(w / "s.tif", SAME, nodata=7)), NODATA),
     "nodata all over": (lambda w: w("train --nodata 7", scene=raster(w / "s.tif", SAME)), NODATA),
+    "the same all over": (
+        lambda w: w("train", scene=raster(w / "s.tif", SAME)),
+        "are the same: give a scene whose values differ",
+    ),
+    "the same array all over": (
+        lambda w: w("train", scene=npy(w / "s.npy", SAME), labels=pixels(w)),
+        "are the same: give a scene whose values differ",
+    ),
+    "-9999, undeclared": (
+        lambda w: w("train", scene=raster(w / "s.tif", filled(-9999))),
+        "10.0% of the pixels of s.tif are -9999 in all bands | say --nodata -9999",
+    ),
+    "-32768, undeclared": (
+        lambda w: w("train", scene=raster(w / "s.tif", filled(-32768, "i2"))),
+        "say --nodata -32768; if it is data, say --nodata nan",
+    ),
+    "-3.4e38, undeclared": (
+        lambda w: w("train", scene=raster(w / "s.tif", filled(-3.4028235e38))),
+        "say --nodata -3.4028235e+38",
+    ),
+    "another value than the declared one": (
+        lambda w: w("prior", scene=raster(w / "s.tif", filled(-9999), nodata=-1)),
+        "say --nodata -9999",
+    ),
     "all NaN": (lambda w: w("prior", scene=raster(w / "s.tif", SAME * np.float32("nan"))), NODATA),
     "all NaN in an array": (
         lambda w: w("train", scene=npy(w / "s.npy", SAME * np.nan), labels=pixels(w)),
@@ -362,6 +477,36 @@ def test_bad_input_is_refused_in_one_line_and_nothing_is_touched(
     assert [part for part in words.split(" | ") if part not in error] == [], error
     assert contents(*folders) == before
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize(
+    ("cube", "words"),
+    [
+        (filled(-9999), "10.0% of the pixels of s.tif are -9999 in all bands | --nodata -9999"),
+        (filled(-3.4028235e38), "say --nodata -3.4028235e+38"),
+        (filled(1e34), "in all bands: if that is no data, say --nodata 1e+34"),
+        (SAME, "are the same: give a scene whose values differ"),
+    ],
+)
+def test_check_tells_of_fills_and_of_scenes_that_are_the_same_all_over(
+    cube: np.ndarray, words: str, world: World, capfd: pytest.CaptureFixture[str]
+) -> None:
+    scene = raster(world / "s.tif", cube)
+    assert run("check", scene, "--json") == 2
+    found = json.loads(capfd.readouterr().out)["findings"]
+    problems = " ".join(f["words"] for f in found if f["status"] == "problem")
+    assert [part for part in words.split(" | ") if part not in problems] == []
+    if cube is not SAME:
+        assert run("check", scene, "--json", "--nodata", "nan") == 0
+        value = f"--nodata={float(cube[0, 0, 0]):.8g}"
+        assert run("check", scene, "--json", value) == 0
+
+
+def test_polygons_are_left_out_on_request(world: World, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(*world("map --json")) == 0
+    assert (world / "out/polygons.gpkg").exists()
+    assert run(*world("map --json --overwrite --no-polygons")) == 0
+    assert not (world / "out/polygons.gpkg").exists()
 
 
 def test_a_model_with_any_byte_changed_is_refused(

@@ -610,9 +610,10 @@ def write_classes(folder: Path, classes: NDArray[Any], grid: Grid | None = None)
 
 def polygons(folder: Path, **settings: Any) -> geopandas.GeoDataFrame:
     out = folder / "patches.gpkg"
-    count = write_polygons(folder / "map.tif", folder / "probability.tif", out, **settings)
+    given = {"minimum_area": 0, **settings}
+    made = write_polygons(folder / "map.tif", folder / "probability.tif", out, **given)
     table = geopandas.read_file(out)
-    assert len(table) == count
+    assert len(table) == made.polygons
     assert table.geometry.is_valid.all()
     return table
 
@@ -636,6 +637,65 @@ def test_small_patches_are_left_out(tmp_path: Path) -> None:
     assert polygons(tmp_path, minimum_area=901).pixels.tolist() == [4, 7]
     assert sorted(polygons(tmp_path, minimum_area=900).pixels) == [1, 4, 7]
     assert len(polygons(tmp_path, minimum_area=1e9)) == 0
+
+
+def test_specks_of_fewer_than_4_pixels_are_left_out_unless_told_otherwise(tmp_path: Path) -> None:
+    write_classes(tmp_path, PATCHES)
+    assert sorted(polygons(tmp_path, minimum_area=None, strip=2).pixels) == [4, 7]
+    assert len(polygons(tmp_path, minimum_area=0)) == 3
+
+
+def test_a_scattered_map_gives_its_larger_patches_and_says_so(tmp_path: Path) -> None:
+    classes = np.zeros((40, 40), dtype=int)
+    classes[::2, ::2] = 1  # 400 pixels, each alone
+    classes[20:23, 20:23] = 1  # with what stands around it, 9 pixels
+    write_classes(tmp_path, classes)
+    sizes = sorted(polygons(tmp_path).pixels)
+    for limit in ({"most": 10}, {"longest": 50}):
+        made = write_polygons(
+            tmp_path / "map.tif",
+            tmp_path / "probability.tif",
+            tmp_path / "few.gpkg",
+            minimum_area=0,
+            **limit,
+        )
+        assert made.words is not None
+        assert (
+            f"polygons of all its {len(sizes)} patches: those of 2 pixels or more, 1," in made.words
+        )
+        assert "--no-polygons" in made.words
+        assert geopandas.read_file(tmp_path / "few.gpkg").pixels.tolist() == [sizes[-1]]
+    made = write_polygons(
+        tmp_path / "map.tif", tmp_path / "probability.tif", tmp_path / "few.gpkg", longest=3
+    )
+    assert made.polygons == 0
+    assert made.words is not None
+    assert "none is written" in made.words
+
+
+def test_polygons_are_written_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    classes = np.random.default_rng(0).random((30, 30)) < 0.3
+    write_classes(tmp_path, classes)
+    whole = polygons(tmp_path)
+    monkeypatch.setattr("thonecls.maps.polygons.BATCH", 7)
+    parts = polygons(tmp_path)
+    assert len(whole) > 50
+    assert whole.equals(parts)
+
+
+def test_a_ragged_patch_is_cut_at_strips_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Joining a patch with thousands of holes takes minutes."""
+    classes = np.random.default_rng(0).random((40, 30)) < 0.7
+    write_classes(tmp_path, classes)
+    whole = polygons(tmp_path, strip=10)
+    monkeypatch.setattr("thonecls.maps.polygons.JOINED", 100)
+    parts = polygons(tmp_path, strip=10)
+    assert len(parts) > len(whole)
+    assert parts.pixels.sum() == whole.pixels.sum() == classes.sum()
+    np.testing.assert_allclose(parts.area.sum(), whole.area.sum())
+    assert (parts.area / 900).round().tolist() == parts.pixels.tolist()
 
 
 @settings(max_examples=25)

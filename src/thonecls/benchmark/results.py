@@ -10,11 +10,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from thonecls import schema
 from thonecls.benchmark.plan import Cell, cell_of
 from thonecls.errors import ThoneclsError
 from thonecls.extras import need
 
 NAME = "results.jsonl"  # what is written; every .jsonl file of a folder is read
+RECORD = {
+    "cell": schema.of_type("the fields of a cell", dict),
+    "scores": schema.Rule(
+        "numbers by name",
+        lambda v: isinstance(v, dict) and all(isinstance(x, int | float) for x in v.values()),
+        needed=False,
+    ),
+    "curves": schema.TRAINING["history"],
+}
+WRONG = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 DIGITS = 4  # of the figures in a curve: records are kept for good, and curves are most of them
 
 
@@ -65,7 +76,7 @@ def read_results(folder: Path) -> Results:
                 continue
             try:
                 record = _record(line)
-            except (ValueError, TypeError, KeyError, AttributeError, ThoneclsError) as error:
+            except (*WRONG, ThoneclsError) as error:
                 damaged.append(f"{path}, line {number} is not a record ({error}): left out")
                 continue
             before = records.get(record.cell.id)
@@ -93,6 +104,7 @@ def _record(line: bytes) -> Record:
     facts = json.loads(line)
     if not isinstance(facts, dict) or not ("error" in facts or "scores" in facts):
         raise ValueError("neither scores nor an error")
+    schema.check_facts(facts, RECORD)
     if "scores" in facts and not isinstance(facts["scores"].get("f1"), float):
         raise ValueError("no F1 among its scores")
     return Record(cell_of(facts["cell"]), facts)

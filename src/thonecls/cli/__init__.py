@@ -13,12 +13,16 @@ from rich.markup import escape
 
 from thonecls.cli import benchmark, catalogues, scenes  # noqa: F401  # they add their commands
 from thonecls.cli.app import INTERRUPTED, app, errors
+from thonecls.drivers import keep_from_networks
 from thonecls.errors import ThoneclsError
+
+LONGEST = 2000  # characters of an error
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; exits 0, 2 on an error that the user can mend, 130 after Ctrl-C."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    keep_from_networks()
     for stream in (sys.stdout, sys.stderr):
         # A console that has no letter for a name or a mark gets another; no work is lost by it.
         if isinstance(stream, io.TextIOWrapper):
@@ -43,6 +47,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _fail(message: str, arguments: list[str]) -> NoReturn:
     message = " ".join(line.strip() for line in message.splitlines())
+    if len(message) > LONGEST:  # of a cell that holds a book, or a name
+        message = f"{message[: LONGEST // 2]} … {message[-LONGEST // 2 :]}"
     if "--json" in arguments:
         print(jsonlib.dumps({"error": message}))
     else:

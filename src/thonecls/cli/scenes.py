@@ -46,7 +46,18 @@ Floats = Annotated[
     bool, Parameter(help="Probability as float32, not as whole percents.", negative=())
 ]
 MinimumArea = Annotated[
-    float, Parameter(help="Smallest polygon to keep, in m² (map units² without a CRS).")
+    float | None,
+    Parameter(
+        help="Smallest polygon to keep, in m² (map units² without a CRS); unless told the area of "
+        "4 pixels. 0 keeps every pixel that stands alone."
+    ),
+]
+Polygons = Annotated[
+    bool,
+    Parameter(
+        help="Write polygons.gpkg too; of a map scattered into more than 500,000 patches, or with "
+        "outlines of more than 5 million pixel edges, the larger patches only."
+    ),
 ]
 Threshold = Annotated[
     float | None,
@@ -194,7 +205,8 @@ def train(
     ] = None,
     threshold: Threshold = None,
     floats: Floats = False,
-    minimum_area: MinimumArea = 0.0,
+    minimum_area: MinimumArea = None,
+    polygons: Polygons = True,
     truth: TruthPath = None,
     truth_target: TruthTarget = None,
     truth_where: TruthWhere = None,
@@ -238,6 +250,7 @@ def train(
         label=label,
         floats=floats,
         minimum_area=minimum_area,
+        polygons=polygons,
     )
     with Display(errors, quiet=json) as display:
         summary = train_scene(
@@ -308,7 +321,8 @@ def map_command(
     out: Out,
     threshold: Threshold = None,
     floats: Floats = False,
-    minimum_area: MinimumArea = 0.0,
+    minimum_area: MinimumArea = None,
+    polygons: Polygons = True,
     tolerance: Annotated[
         float | None,
         Parameter(help="How far apart in nm bands of model and scene may be; half their spacing."),
@@ -354,6 +368,7 @@ def map_command(
                 threshold=threshold,
                 floats=floats,
                 minimum_area=minimum_area,
+                polygons=polygons,
                 tolerance=tolerance,
                 device=device,
                 dask=dask,

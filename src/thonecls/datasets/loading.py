@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import rasterio
 from numpy.typing import NDArray
 from rasterio.errors import NotGeoreferencedWarning, RasterioError
 
 from thonecls.arrays import read_array
 from thonecls.datasets.catalogue import DATASETS, Spec, get_spec
 from thonecls.datasets.dataset import Dataset
+from thonecls.drivers import open_raster_as, raster_drivers
 from thonecls.errors import FileError, LabelError
 from thonecls.extras import missing as missing_extra
 from thonecls.files import files_below
@@ -202,7 +202,7 @@ def _read_raster(path: Path) -> tuple[NDArray[Any], float | None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotGeoreferencedWarning)
-            with rasterio.open(path) as file:
+            with open_raster_as(path, raster_drivers(path)) as file:
                 good = [band for band in file.indexes if file.tags(band).get("bbl", "1") == "1"]
                 size = file.count * file.height * file.width * np.dtype(file.dtypes[0]).itemsize
                 # GDAL reads zeros where the data of an ENVI file end too early.

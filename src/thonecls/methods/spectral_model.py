@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from thonecls import store
 from thonecls.collage import cover, random_scenes
+from thonecls.contents import check_spectral
 from thonecls.errors import ConfigError, ModelError
 from thonecls.methods.spectral import CHUNK, SPECTRAL, Learnt, Samples
 from thonecls.model import load_novelty, save_novelty, score_whole
@@ -121,6 +122,7 @@ class SpectralModel:
     def load(path: str | os.PathLike[str]) -> SpectralModel:
         """Read what `save` wrote; refuse a damaged file and one of another version."""
         about, tensors = store.load(Path(path), SPECTRA)
+        check_spectral(Path(path), about, tensors)
         samples, bands = (
             {name: tensor.numpy() for name, tensor in store.part(tensors, prefix).items()}
             for prefix in ("samples.", "bands.")
@@ -129,7 +131,7 @@ class SpectralModel:
             raise ModelError(
                 f"{path} is by {about['method']}, which this version does not know: update thonecls"
             )
-        wavelengths = about["wavelengths"]
+        wavelengths = about.get("wavelengths")
         return SpectralModel(
             about["method"],
             Samples(**samples, others=np.empty(0, np.int64)),
@@ -137,7 +139,7 @@ class SpectralModel:
             about["training"],
             None if wavelengths is None else tuple(wavelengths),
             load_novelty(about, tensors),
-            about["threshold"],
+            about.get("threshold", 0.5),
         )
 
 

@@ -19,11 +19,13 @@ from rasterio.enums import ColorInterp, MaskFlags
 from rasterio.errors import NotGeoreferencedWarning
 from rasterio.windows import Window
 
+from thonecls.drivers import open_raster_as, raster_drivers
 from thonecls.errors import FileError, SceneError
 from thonecls.raster.bands import Band
 from thonecls.raster.files import LazyFile, Look, choose_cube
 from thonecls.raster.wavelengths import VECTORS, in_nanometres, named_wavelength, to_number
 from thonecls.scene import BoolArray, Grid
+from thonecls.schema import MOST_BANDS
 
 # GDAL would keep up to 5 % of the machine's memory of what it has read; windows are read once.
 os.environ.setdefault("GDAL_CACHEMAX", "64")  # MB
@@ -57,10 +59,12 @@ def open_gdal(name: str, path: Path) -> Any:
     """GDAL's dataset of that name; `path` is what an error calls it."""
     with _header_errors(path), warnings.catch_warnings():
         warnings.simplefilter("ignore", NotGeoreferencedWarning)  # it need not lie on Earth
-        dataset = rasterio.open(name)
+        # A folder's own stack is the one description that is not read from a file.
+        drivers = ["VRT"] if name.startswith("<VRTDataset") else raster_drivers(path)
+        dataset = open_raster_as(name, drivers)
         if dataset.driver == "netCDF" and dataset.transform.is_identity:
             with dataset, rasterio.Env(GDAL_NETCDF_BOTTOMUP="NO"):  # else turned upside down
-                return rasterio.open(name)
+                return open_raster_as(name, drivers)
         return dataset
 
 
@@ -100,20 +104,35 @@ def subdataset_name(path: Path, names: Sequence[str], variable: str | None) -> s
     return cubes[choose_cube(path, shapes, variable)]
 
 
-def _check_whole(dataset: Any, path: Path) -> None:
-    """Refuse a file shorter than its header says, of the forms in which GDAL reads on as zeros."""
+def check_netcdf3(path: Path) -> None:
+    """Refuse a NetCDF 3 file with a header that is not sound, before GDAL sees it.
+
+    A short file is read as zeros, and one with a spoilt header can end the whole process.
+    """
     with path.open("rb") as file:
         magic = file.read(4)
-    if magic in (b"CDF\x01", b"CDF\x02"):  # NetCDF 3, of which scipy checks the size
-        try:
-            scipy.io.netcdf_file(path, mmap=True).close()
-        except ValueError as e:
-            raise FileError(f"{path} is cut short ({e}): copy it again") from e
+    if magic not in (b"CDF\x01", b"CDF\x02"):
+        return
+    try:
+        scipy.io.netcdf_file(path, mmap=True).close()
+    except Exception as e:  # a damaged file can fail anywhere inside a foreign parser
+        words = str(e)[:100] or type(e).__name__
+        raise FileError(f"{path} is cut short or damaged ({words}): copy it again") from e
+
+
+def _check_whole(dataset: Any, path: Path) -> None:
+    """Refuse a file shorter than its header says, of the forms in which GDAL reads on as zeros."""
     tags = dataset.tags(ns="ENVI")
     if dataset.driver != "ENVI" or tags.get("file_compression", "0") != "0":
         return
     pixels = dataset.count * dataset.height * dataset.width
-    needed = int(tags.get("header_offset", 0)) + pixels * np.dtype(dataset.dtypes[0]).itemsize
+    offset = tags.get("header_offset", "0").strip()
+    if not (offset.isdecimal() and len(offset) < 20):
+        raise FileError(
+            f"the header of {path} says 'header offset = {offset[:40]}', where a number of bytes "
+            "is needed: correct it, 0 if the data begin at once"
+        )
+    needed = int(offset) + pixels * np.dtype(dataset.dtypes[0]).itemsize
     if (size := path.stat().st_size) < needed:
         raise FileError(
             f"{path} has {size:,} bytes where its header says {needed:,}: it is cut short, or the "
@@ -133,7 +152,15 @@ def _bands(dataset: Any, path: Path) -> tuple[Band, ...]:
         raise SceneError(
             f"a scene holds real numbers; {path} holds {dataset.dtypes[0]}: take its amplitude"
         )
+    if dataset.count > MOST_BANDS:
+        raise SceneError(
+            f"a scene has at most {MOST_BANDS:,} bands; {path} has {dataset.count:,}: is it a "
+            "series of images? Cut the bands of one from it"
+        )
     shared = _tags(dataset)
+    # Each of these asks GDAL for all bands: once will do.
+    scales, offsets, names = dataset.scales, dataset.offsets, dataset.descriptions
+    nodata, colours = dataset.nodatavals, dataset.colorinterp
     lists = {key: _numbers(shared.get(key, "")) for key in VECTORS}
     factor = to_number(shared.get("reflectance_scale_factor")) or 1.0
     tags = [_tags(dataset, number) for number in dataset.indexes]
@@ -143,17 +170,17 @@ def _bands(dataset: Any, path: Path) -> tuple[Band, ...]:
         for key, values in lists.items():
             if known[key] is None and len(values) == dataset.count:
                 known[key] = values[i]
-        scale, offset = float(dataset.scales[i]), float(dataset.offsets[i])
+        scale, offset = float(scales[i]), float(offsets[i])
         band = Band(
             number=i + 1,
-            name=dataset.descriptions[i] or f"band {i + 1}",
+            name=names[i] or f"band {i + 1}",
             wavelength=known["wavelength"],
             fwhm=known["fwhm"],
             scale=1 / factor if (scale, offset) == (1, 0) else scale,
             offset=offset,
-            nodata=dataset.nodatavals[i],
+            nodata=nodata[i],
             bad=known["bbl"] == 0,
-            alpha=dataset.colorinterp[i] == ColorInterp.alpha,
+            alpha=colours[i] == ColorInterp.alpha,
         )
         bands.append(band)
     unit = (shared | tags[0]).get("wavelength_units", "")

@@ -12,11 +12,12 @@ import numpy as np
 import pyproj
 from numpy.typing import NDArray
 
-from thonecls.errors import FileError, SceneError
+from thonecls.errors import FileError, SceneError, ThoneclsError
 from thonecls.raster.bands import Band
 from thonecls.raster.files import LazyFile, Look, choose_cube
 from thonecls.raster.wavelengths import VECTORS, in_nanometres
 from thonecls.scene import Bands, BoolArray, Grid
+from thonecls.schema import MOST_BANDS
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,20 @@ def look_hdf5(path: Path, variable: str | None, axis: Bands | None) -> Look:
             arrays = _datasets(tree)
             cubes = {key: a for key, a in arrays.items() if a.ndim == 3 and a.dtype.kind in "iuf"}
             name = choose_cube(path, {key: a.shape for key, a in cubes.items()}, variable)
+            if cubes[name].is_virtual or cubes[name].external:
+                raise FileError(
+                    f"{name} in {path} is a description of data in other files: give those"
+                )
             found = {key: _vector(arrays, cubes[name], names) for key, names in VECTORS.items()}
             known, unit = {key: v for key, (v, _) in found.items()}, found["wavelength"][1]
             count = len(known["wavelength"])
             where = _band_axis(path, name, cubes[name].shape, axis, count)
             bands = in_nanometres(_described(cubes[name], where, known), unit)
             return LazyFile(Hdf5(path, name, where)), _cf_grid(tree, cubes[name], where), bands
-    except (OSError, RuntimeError, KeyError) as e:  # what h5py makes of a damaged file
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError) as e:
+        if isinstance(e, ThoneclsError):
+            raise
+        # What h5py makes of a damaged file, and what attributes of odd types and shapes come to.
         raise FileError(f"cannot open {path} ({e}): it must be a whole HDF5 file") from e
 
 
@@ -107,6 +115,11 @@ def _described(cube: Any, where: int, known: Mapping[str, list[float]]) -> list[
     fills = [attributes.get(k) for k in ("_fillvalue", "missing_value", "data_ignore_value")]
     fill = next((float(value) for value in fills if value is not None), None)
     count = cube.shape[where]
+    if count > MOST_BANDS:
+        raise SceneError(
+            f"a scene has at most {MOST_BANDS:,} bands; {cube.name} has {count:,}: say which axis "
+            "holds the bands (--bands-axis), or cut those of one image from it"
+        )
     each = {key: v if len(v) == count else [None] * count for key, v in known.items()}
     return [
         Band(

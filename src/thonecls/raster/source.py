@@ -18,7 +18,7 @@ from thonecls.errors import FileError, SceneError
 from thonecls.raster.bands import Band, BandChoice, dropped_words
 from thonecls.raster.files import LazyFile, Look
 from thonecls.raster.folder import data_file, look_folder
-from thonecls.raster.gdal import look_gdal, open_gdal, subdataset_name
+from thonecls.raster.gdal import check_netcdf3, look_gdal, open_gdal, subdataset_name
 from thonecls.raster.hdf5 import look_hdf5
 from thonecls.scene import Bands, BoolArray, Grid, Scene
 
@@ -170,6 +170,7 @@ def _look(path: Path, variable: str | None, axis: Bands | None) -> Look:
     path = data_file(path)
     if h5py.is_hdf5(path):
         return look_hdf5(path, variable, axis)
+    check_netcdf3(path)
     with open_gdal(str(path), path) as dataset:
         parts = dataset.count == 0 or variable is not None
         name = subdataset_name(path, dataset.subdatasets, variable) if parts else str(path)

@@ -15,6 +15,7 @@ from rasterio._err import CPLE_BaseError
 from rasterio.transform import Affine
 from rasterio.vrt import WarpedVRT
 
+from thonecls.drivers import open_raster_as, raster_drivers
 from thonecls.errors import FileError, LabelError
 from thonecls.scene import BoolArray, Grid
 from thonecls.vector.places import IDENTITY, describe, footprint, to_pixels
@@ -62,7 +63,7 @@ def _read(path: Path, grid: Grid) -> tuple[Any, str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
-            with rasterio.open(path) as raster:
+            with open_raster_as(path, raster_drivers(path)) as raster:
                 values, own, note = _read_onto(raster, grid, path.name)
     except (rasterio.errors.RasterioError, CPLE_BaseError) as e:
         raise FileError(  # GDAL's own words are in the cause

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import reprlib
 import warnings
 import zipfile
 import zlib
@@ -13,12 +15,14 @@ from pathlib import Path
 import geopandas
 import pyogrio
 
+from thonecls.drivers import MAGIC, check_vector
 from thonecls.errors import ConfigError, FileError, LabelError
 from thonecls.vector.places import LON_LAT
 from thonecls.vector.tables import lists_pixels, read_csv
 
 # The vector files that are read, by ending; in a .zip, a shapefile.
 TEXT_ENDINGS = (".csv", ".tsv")
+MOST_WHERE = 10_000  # characters of a filter
 ENDINGS = (".gpkg", ".shp", ".zip", ".geojson", ".json", ".kml", ".kmz", ".fgb", *TEXT_ENDINGS)
 
 
@@ -53,8 +57,8 @@ def read_layer(
         raise FileError(f"{path} has no ending of a vector file: use one of {', '.join(ENDINGS)}")
     if not path.is_file():
         raise FileError(f"there is no file {path}: check the path")
-    if where is not None and not where.strip():
-        raise ConfigError("where must be a comparison such as species = 'Lantana'. Got nothing")
+    if where is not None:
+        _check_where(where)
     if ending in TEXT_ENDINGS:
         if layer is not None:
             raise FileError(f"{path.name} is a table without layers: leave out --layer {layer}")
@@ -67,6 +71,18 @@ def read_layer(
     if frame.empty:
         raise LabelError(f"{path.name} holds no feature: digitise some, and save the layer")
     return frame if columns is None else _keep(frame, columns, path.name)
+
+
+def _check_where(where: str) -> None:
+    """Refuse what is no single comparison: a filter must not become a second statement."""
+    if not where.strip():
+        raise ConfigError("where must be a comparison such as species = 'Lantana'. Got nothing")
+    bare = re.sub(r"'[^']*'|\"[^\"]*\"", "", where)
+    if len(where) > MOST_WHERE or any(sign in bare for sign in (";", "--", "/*", "\0")):
+        raise ConfigError(
+            "where must be one comparison such as species = 'Lantana', without ; or comments. Got "
+            f"{reprlib.repr(where)} instead"
+        )
 
 
 def columns_of(path: Path, layer: str | None = None) -> dict[str, list[str]]:
@@ -102,6 +118,7 @@ def _listed(path: Path) -> dict[str, str]:
     if path.suffix.lower() == ".shp":
         with path.open("rb") as file:
             _check_whole(file.read(28), path.stat().st_size, path.name)
+    check_vector(path)
     try:
         with _quiet():
             layers = pyogrio.list_layers(path)
@@ -132,6 +149,8 @@ def _zipped(path: Path) -> dict[str, str]:
 def _check_whole(header: bytes, size: int, name: str) -> None:
     """Refuse a cut-off .shp, which GDAL reads as features without geometry."""
     expected = 2 * int.from_bytes(header[24:28], "big")
+    if header and not header.startswith(MAGIC[".shp"][0][: len(header)]):
+        raise FileError(f"{name} is no shapefile, whatever its ending says: export it anew")
     if len(header) < 28 or size < expected:
         raise FileError(f"{name} is cut off, {size} of {expected} bytes: copy it again, whole")
 
@@ -181,7 +200,10 @@ def _held(frame: geopandas.GeoDataFrame) -> str:
     """The columns of a layer, each with some of the values that occur."""
     listed = []
     for column in frame.columns.drop(frame.geometry.name):
-        shown = (repr(v) if isinstance(v, str) else str(v) for v in frame[column].dropna())
+        # Cut short: a cell may hold a book.
+        shown = (
+            reprlib.repr(v) if isinstance(v, str) else str(v)[:40] for v in frame[column].dropna()
+        )
         values = list(dict.fromkeys(shown))
         if values:  # a column without values, as KML brings many, helps nobody
             listed.append(f"{column} ({', '.join(values[:5] + ['…'] * (len(values) > 5))})")

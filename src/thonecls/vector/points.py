@@ -19,6 +19,7 @@ from thonecls.files import write_atomically
 from thonecls.scene import Grid
 from thonecls.vector.layers import is_vector, read_layer
 from thonecls.vector.places import place, to_pixels
+from thonecls.vector.tables import DELIMITERS
 
 IntArray = NDArray[np.int64]
 
@@ -106,11 +107,16 @@ def _lists_pixels(path: Path) -> bool:
 
 
 def _read_csv(path: Path, grid: Grid) -> tuple[dict[str, list[str]], IntArray]:
-    lines = list(csv.DictReader(io.StringIO(path.read_text("utf-8-sig"))))
-    columns = {name: [line[name] or "" for line in lines] for name in (lines[0] if lines else ())}
     try:
+        text = path.read_text("utf-8-sig")
+        sign = next((sign for sign in DELIMITERS if sign in text.partition("\n")[0]), ",")
+        lines = list(csv.DictReader(io.StringIO(text), delimiter=sign))
+        names = [name for name in (lines[0] if lines else ()) if name is not None]
+        columns = {name: [line[name] or "" for line in lines] for name in names}
         pairs = [[int(line["row"]), int(line["column"])] for line in lines]
-    except (KeyError, TypeError, ValueError) as error:
+        if any(not -(2**62) < number < 2**62 for pair in pairs for number in pair):
+            raise ValueError("a number is beyond any scene")
+    except (KeyError, TypeError, ValueError, csv.Error) as error:
         raise LabelError(
             f"{path.name} must have whole numbers in its columns row and column ({error})"
         ) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections import Counter
 from pathlib import Path
 
 import geopandas
@@ -25,16 +26,23 @@ COORDINATES = {
     ("x", "y"): False,
     ("easting", "northing"): False,
 }
+DELIMITERS = ",;\t"
+START = 2**16  # bytes by which a table is known
+MOST, MOST_COLUMNS = 2**28, 1000  # bytes and columns of a table
 MISSING = {"", "na", "nan", "null"}
 
 
 def lists_pixels(path: Path) -> bool:
     """Whether a .csv file gives pixels, by row and column."""
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
-        first = next((line for line in file if line.strip()), "")
-    cells = [cell.strip().lower() for cell in first.split(",")]
-    numbers = all(cell.lstrip("-").isdigit() for cell in cells)
-    return numbers or (cells[0] == "row" and _coordinate_columns(cells) is None)
+    with path.open("rb") as file:  # some of it: a file may be one endless line
+        start = file.read(START).decode("utf-8-sig", "replace")
+    first = next((line for line in start.splitlines() if line.strip()), "")
+    sign = next((sign for sign in DELIMITERS if sign in first), ",")
+    # As R and spreadsheets write it, in quotation marks, and with a column of line numbers.
+    cells = [cell.strip().strip('"').strip().lower() for cell in first.split(sign)]
+    numbers = all(cell.removeprefix("-").isdecimal() for cell in cells)
+    named = "row" in cells[:2] and not {"column", "col"}.isdisjoint(cells)
+    return numbers or ((named or cells[0] == "row") and _coordinate_columns(cells) is None)
 
 
 def _coordinate_columns(header: list[str]) -> tuple[int, int, bool] | None:
@@ -69,6 +77,11 @@ def read_csv(path: Path) -> geopandas.GeoDataFrame:
 
 def _read_table(path: Path) -> tuple[list[str], list[TextCells], bool]:
     """Header, lines with their numbers, and whether a comma may stand for the decimal point."""
+    if (size := path.stat().st_size) > MOST:
+        raise FileError(
+            f"{path.name} has {size:,} bytes, more than any table of labels: keep those of the "
+            "scene"
+        )
     content = path.read_bytes()
     try:
         text = content.decode("utf-8-sig")
@@ -79,13 +92,18 @@ def _read_table(path: Path) -> tuple[list[str], list[TextCells], bool]:
             "'CSV UTF-8', in QGIS by the encoding of the export"
         ) from e
     header: list[str] = []
-    for delimiter in ",;\t":
+    for delimiter in DELIMITERS:
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
         try:
             lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if row]
         except csv.Error as e:
             raise FileError(f"{path.name} is no table (line {reader.line_num}: {e})") from e
         names = lines[0][1] if lines else []
+        if len(names) > MOST_COLUMNS:
+            raise FileError(
+                f"{path.name} has {len(names):,} columns, more than {MOST_COLUMNS:,}: export those "
+                "of the coordinates and of the class alone"
+            )
         header = max(header, names, key=len)
         if _coordinate_columns(names):
             _check_table(names, lines, path.name)
@@ -95,7 +113,7 @@ def _read_table(path: Path) -> tuple[list[str], list[TextCells], bool]:
 
 def _check_table(header: list[str], lines: list[TextCells], name: str) -> None:
     named = [column.lower() for column in header if column]
-    if twice := {column for column in named if named.count(column) > 1}:
+    if twice := {column for column, count in Counter(named).items() if count > 1}:
         raise FileError(f"{name} has more than one column {', '.join(sorted(twice))}: rename one")
     for number, cells in lines:
         if len(cells) != len(header):

@@ -22,7 +22,7 @@ from thonecls.scene import FloatArray
 from thonecls.splits import BLOCK, PLACES, Coverage, blocks_of
 from thonecls.vector.places import describe
 from thonecls.workflow.commands import TrainOptions, train_command
-from thonecls.workflow.looking import look_over, spectra_at
+from thonecls.workflow.looking import find_trouble, look_over, spectra_at
 
 Status = Literal["ok", "note", "problem"]
 FEW = 20  # labels: with fewer a map is a guess
@@ -35,6 +35,7 @@ REACH: dict[Coverage, str] = {
     "class wherever it is, say --coverage all",
 }
 LOOKED_AT = 400  # labels and scene pixels whose spectra are looked at
+FILL_AT = 5000  # scene pixels that are looked at for a value that means no data
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ def check_scene(
     rng = np.random.default_rng(0)
     sample = look_over(opened.source, LOOKED_AT, rng)
     findings = [*_about_scene(opened, sample)]
+    if trouble := find_trouble(opened, look_over(opened.source, FILL_AT, rng)):
+        findings.append(Finding("nodata", trouble, "problem"))
     if labels is not None:
         marked = read_labels(labels, opened.grid, label_options)
         findings += _about_labels(opened, marked, rng)

@@ -14,8 +14,9 @@ from thonecls.errors import ConfigError
 from thonecls.methods import METHODS
 from thonecls.methods.settings import SETTINGS, settings
 from thonecls.options import LabelOptions, SceneOptions
+from thonecls.schema import MOST_LABEL
 from thonecls.splits import Coverage
-from thonecls.workflow.runs import GIVEN, check_threshold
+from thonecls.workflow.runs import GIVEN, check_minimum_area, check_threshold
 
 
 def check_seed(seed: int) -> None:
@@ -31,7 +32,7 @@ class TrainOptions:
     seeds: how many models, with seeds from `seed` on; folds: in how many parts labels are left out
     in turn to judge the map by, 0 for none; threshold: a probability, None for the model's own;
     label: what the class is called; coverage: where labels come from, for the density ratio, None
-    to have it seen.
+    to have it seen; minimum_area: of polygons in m², None for that of a few pixels.
     """
 
     method: str = "density-ratio"
@@ -43,10 +44,12 @@ class TrainOptions:
     threshold: float | None = None
     label: str = "class"
     floats: bool = False
-    minimum_area: float = 0.0
+    minimum_area: float | None = None
+    polygons: bool = True
 
     def __post_init__(self) -> None:
         check_threshold(self.threshold)
+        check_minimum_area(self.minimum_area)
         if self.method not in METHODS:
             raise ConfigError(f"there is no method {self.method!r}: see `thonecls methods`")
         if odd := next((c for c in self.label if category(c) in ("Cc", "Cs")), None):
@@ -58,6 +61,11 @@ class TrainOptions:
         if self.coverage is not None and self.method != "density-ratio":
             raise ConfigError(f"{self.method} has no use for a coverage: leave out --coverage")
         check_seed(self.seed)
+        if len(self.label) > MOST_LABEL:
+            raise ConfigError(
+                f"'label' must be a name of at most {MOST_LABEL} characters. Got "
+                f"{len(self.label):,} instead"
+            )
         if self.folds != 0 and not 2 <= self.folds <= 20:
             raise ConfigError(f"'folds' must be 0, or from 2 to 20. Got {self.folds} instead")
         if self.estimate_prior is not None and not METHODS[self.method].needs_prior:

@@ -75,10 +75,12 @@ def conclude(
         task.scene,
         label=task.options.label,
         minimum_area=task.options.minimum_area,
+        polygons=task.options.polygons,
         threshold=summary["threshold"],
         positives=task.positives,
         learnt_from=summary["positives"],
     )
+    summary["notes"] += failed.get("notes", [])
     _add_problems(summary, failed)
     write_json(task.out / RUN, summary)
     return tell(task.out, summary, truth)

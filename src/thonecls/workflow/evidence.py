@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +14,15 @@ from thonecls.errors import FileError
 from thonecls.files import write_atomically
 from thonecls.model import Crossfit
 from thonecls.scene import BoolArray, FloatArray, Source
+from thonecls.schema import EVIDENCE as EVIDENCE_RULES
+from thonecls.schema import MismatchError, check_arrays
 from thonecls.trust import lattice, spectral_components, unlike_labels
 from thonecls.workflow.crossfitting import second_opinions
 from thonecls.workflow.looking import read_lattice, spectra_at
 from thonecls.workflow.runs import EVIDENCE
 
 SPECTRA = 500  # labels and pixels whose spectra are kept
+MOST = 2**30  # bytes of evidence, unpacked
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +110,21 @@ def gather_evidence(
     return evidence, list(opinions)
 
 
+def _check(arrays: dict[str, NDArray[Any]], shape: tuple[int, int], opinions: int | None) -> None:
+    """Refuse arrays that do not fit each other, or not the map."""
+    sizes = check_arrays(arrays, EVIDENCE_RULES)
+    limits = {"labels": shape[0] * shape[1], "rows": shape[0], "columns": shape[1]}
+    for name, limit in limits.items():
+        if arrays[name].size and arrays[name].max() >= limit:
+            raise MismatchError(f"its array '{name}' must lie in a map of {shape[0]} × {shape[1]}")
+    if sizes["pixels"] != sizes["rows"] * sizes["columns"] or not sizes["pixels"]:
+        raise MismatchError("its pixels must lie on a lattice of its rows and columns")
+    if sizes["wavelengths"] not in (0, sizes["bands"]) or not sizes["models"]:
+        raise MismatchError("its spectra and wavelengths must be of the same bands")
+    if opinions not in (None, sizes["opinions"]):
+        raise MismatchError(f"it must hold {opinions} opinions. Got {sizes['opinions']} instead")
+
+
 def save_evidence(out: Path, evidence: Evidence) -> None:
     """Write evidence.npz, whole or not at all."""
     buffer = io.BytesIO()
@@ -113,14 +132,20 @@ def save_evidence(out: Path, evidence: Evidence) -> None:
     write_atomically(out / EVIDENCE, buffer.getvalue())
 
 
-def load_evidence(out: Path) -> Evidence:
-    """Read what `save_evidence` wrote."""
+def load_evidence(out: Path, shape: tuple[int, int], *, opinions: int | None = None) -> Evidence:
+    """Read what `save_evidence` wrote, of a map of this shape; opinions: how many there must be."""
     path = out / EVIDENCE
     try:
+        if not path.is_file():
+            raise ValueError("there is no such file")
         with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
+            if (size := sum(info.file_size for info in found.zip.infolist())) > MOST:
+                raise ValueError(f"it unpacks to {size:,} bytes, more than {MOST:,}")
             if flawed := found.zip.testzip():
                 raise ValueError(f"the checksum of {flawed} differs")
-            return Evidence(**{f.name: found[f.name] for f in fields(Evidence)})
+            arrays = {f.name: found[f.name] for f in fields(Evidence)}
+        _check(arrays, shape, opinions)
+        return Evidence(**arrays)
     except Exception as error:  # a damaged file can fail anywhere inside two foreign parsers
         raise FileError(
             f"cannot read {path} ({error}): name the folder of a training, or train again"

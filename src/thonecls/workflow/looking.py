@@ -5,13 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from thonecls.inputs import SceneInput
 from thonecls.places import lattice
-from thonecls.scene import BoolArray, FloatArray, Scene, Source, read_all
+from thonecls.raster import RasterSource
+from thonecls.scene import ArraySource, BoolArray, FloatArray, Scene, Source, read_all
 
 ROWS = 24  # rows of a large scene that are looked at
 SIDE = 64  # pixels of the windows in which labels are looked up
 ENOUGH = 500  # valid pixels: if fewer are met by chance, the scene is searched for them
 STRIP = 2**18  # pixels that are searched at a time
+FILL, HUGE = -999, 1e20  # a value so low, or so high, in most bands marks missing data
+SAME = 0.5  # of the bands
 
 
 def look_over(source: Source, count: int, rng: np.random.Generator) -> FloatArray:
@@ -80,6 +84,32 @@ def valid_at(source: Source, mask: BoolArray) -> BoolArray:
             columns = slice(int(left + across[0]), int(left + across[-1]) + 1)
             found[rows, columns] = source.read(rows, columns).valid
     return found & mask
+
+
+def find_trouble(scene: SceneInput, sample: FloatArray) -> str | None:
+    """What makes a scene useless, by spectra (n, C) of it: it is the same all over, or has a fill.
+
+    A value that looks like no data is asked about wherever nobody said what no data is.
+    """
+    if len(sample) > 1 and (sample == sample[0]).all():
+        return (
+            f"all pixels of {scene.path.name} that were looked at are the same: give a scene whose "
+            "values differ, or say which value is no data (--nodata)"
+        )
+    told = isinstance(scene.source, ArraySource | RasterSource) and scene.source.nodata is not None
+    if told or not len(sample):
+        return None
+    for extreme in (sample.min(axis=1), sample.max(axis=1)):
+        same = (sample == extreme[:, None]).mean(axis=1) >= SAME
+        odd = same & ((extreme <= FILL) | (extreme >= HUGE))
+        if odd.any():
+            value = float(extreme[odd][0])
+            bands = "all bands" if (sample[odd][0] == value).all() else "most bands"
+            return (
+                f"{odd.mean():.1%} of the pixels of {scene.path.name} are {value:.8g} in {bands}: "
+                f"if that is no data, say --nodata {value:.8g}; if it is data, say --nodata nan"
+            )
+    return None
 
 
 def read_lattice(source: Source, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Scene:

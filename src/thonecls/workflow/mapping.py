@@ -27,7 +27,7 @@ from thonecls.version import software
 from thonecls.workflow.identity import asked_of_map
 from thonecls.workflow.layers import Style, writing_layers
 from thonecls.workflow.looking import look_over
-from thonecls.workflow.outputs import read_map_strips, read_novelty
+from thonecls.workflow.outputs import read_map_strips, read_novelty_strips
 from thonecls.workflow.pictures import draw_array_overview
 from thonecls.workflow.runs import (
     GIVEN,
@@ -37,6 +37,7 @@ from thonecls.workflow.runs import (
     RUN,
     SUMMARY,
     attempt,
+    check_minimum_area,
     check_threshold,
     check_together,
     is_unfinished,
@@ -198,7 +199,8 @@ def map_scene(
     options: SceneOptions | None = None,
     threshold: float | None = None,
     floats: bool = False,
-    minimum_area: float = 0.0,
+    minimum_area: float | None = None,
+    polygons: bool = True,
     tolerance: float | None = None,
     device: str = "auto",
     dask: str | None = None,
@@ -211,10 +213,12 @@ def map_scene(
 
     Bands are matched by wavelength where both sides know them. Only one window of the scene is
     held in memory at a time; `on_window` hears how many of all pixels are done. threshold: the
-    model's own unless told. minimum_area: of the polygons, in m². tolerance: in nm. force: take the
-    values as they are, on whatever scale. resume: go on with a map that was killed.
+    model's own unless told. minimum_area: of the polygons, in m²; that of a few pixels unless told.
+    tolerance: in nm. force: take the values as they are, on whatever scale. resume: go on with a
+    map that was killed.
     """
     check_threshold(threshold)
+    check_minimum_area(minimum_area)
     check_writable(out)
     with making(out):
         if (out / RUN).exists() or is_unfinished(out) or any(out.glob(MODELS)):
@@ -241,6 +245,7 @@ def map_scene(
             floats=floats,
             label=label,
             minimum_area=minimum_area,
+            polygons=polygons,
             tolerance=tolerance,
             force=force,
             device=device,
@@ -256,19 +261,30 @@ def map_scene(
             made = make_map(
                 out, opened, score, style, layers=layers, resume=resume, on_window=on_window
             )
-            problems = finish(out, opened, label=label, threshold=cut, minimum_area=minimum_area)
-            told = {"notes": list(opened.notes), **made, "threshold_reason": reason}
-            summary = {"model": str(model), "cube": str(scene), **told, **_guessed(out), **problems}
+            more = finish(
+                out,
+                opened,
+                label=label,
+                threshold=cut,
+                minimum_area=minimum_area,
+                polygons=polygons,
+            )
+            notes = [*opened.notes, *more.pop("notes", [])]
+            told = {"notes": notes, **made, "threshold_reason": reason}
+            summary = {"model": str(model), "cube": str(scene), **told, **_guessed(out), **more}
             write_json(out / SUMMARY, summary)
     return summary
 
 
 def _guessed(out: Path) -> dict[str, Any]:
     """How much of a map is a guess: the share of pixels unlike the training scene."""
-    novelty = read_novelty(out)
-    if novelty is None or not np.isfinite(novelty).any():
+    known = novel = 0
+    for strip in read_novelty_strips(out):
+        known += int(np.isfinite(strip).sum())
+        novel += int((strip > 1).sum())
+    if not known:
         return {}
-    share = float((novelty[np.isfinite(novelty)] > 1).mean())
+    share = novel / known
     found: dict[str, Any] = {"novel_share": round(share, 4)}
     if share > GUESSED:
         found["warning"] = (
@@ -296,14 +312,18 @@ def finish(
     *,
     label: str,
     threshold: float,
-    minimum_area: float = 0.0,
+    minimum_area: float | None = None,
+    polygons: bool = True,
     positives: BoolArray | None = None,
     learnt_from: int | None = None,
-) -> dict[str, Any]:
-    """Polygons and a picture of a map that stands in the folder; for its summary, what failed.
+) -> dict[str, list[str]]:
+    """Polygons and a picture of a map that stands in the folder; for its summary, what to add.
+
+    That is notes on what was left out, and problems: what failed.
 
     positives: (H, W) labels to be marked; learnt_from: how many of them were of use.
     """
+    words: list[str] = []
     title = scene.path.name
     if learnt_from is not None:
         title += f", from {learnt_from} positive labels"
@@ -316,10 +336,16 @@ def finish(
             )
         else:
             draw_array_overview(out, source, positives, title=title, threshold=threshold)
-    if isinstance(source, RasterSource):
+    if isinstance(source, RasterSource) and polygons:
         with attempt(POLYGONS, problems):
-            write_polygons(out / MAP, out / PROBABILITY, out / POLYGONS, minimum_area=minimum_area)
-    return {"problems": problems} if problems else {}
+            made = write_polygons(
+                out / MAP, out / PROBABILITY, out / POLYGONS, minimum_area=minimum_area
+            )
+            words += [made.words] if made.words else []
+    else:
+        (out / POLYGONS).unlink(missing_ok=True)  # of another map in this folder
+    found = {"notes": words, "problems": problems}
+    return {name: told for name, told in found.items() if told}
 
 
 def label_of(model: AnyModel) -> str:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import rasterio
 from numpy.typing import NDArray
 from rasterio.windows import Window
 
@@ -27,10 +26,10 @@ def read_map_strips(out: Path) -> Iterator[NDArray[np.uint8]]:
         for start in range(0, len(array), STRIP):
             yield np.asarray(array[start : start + STRIP])
         return
-    with rasterio.open(out / MAP) as file:
+    with open_gdal(str(out / MAP), out / MAP) as file:
         for start in range(0, file.height, STRIP):
             window = Window(0, start, file.width, min(STRIP, file.height - start))
-            yield file.read(1, window=window)
+            yield _read_part(file, out / MAP, window)
 
 
 def read_probability(out: Path) -> tuple[Grid, FloatArray]:
@@ -47,6 +46,19 @@ def read_novelty(out: Path) -> FloatArray | None:
     return None if found is None else found[1]
 
 
+def read_novelty_strips(out: Path) -> Iterator[FloatArray]:
+    """The same, some rows at a time."""
+    path = out / "novelty.tif"
+    if not path.exists():
+        whole = read_novelty(out)
+        yield from () if whole is None else (whole,)
+        return
+    with open_gdal(str(path), path) as file:
+        for start in range(0, file.height, STRIP):
+            window = Window(0, start, file.width, min(STRIP, file.height - start))
+            yield _values(_read_part(file, path, window), file.scales[0])
+
+
 def _read_layer(out: Path, name: str) -> tuple[Grid, FloatArray] | None:
     """A layer of a map, NaN on nodata, and where it lies; None where there is no such layer."""
     if (out / f"{name}.npy").exists():
@@ -56,16 +68,20 @@ def _read_layer(out: Path, name: str) -> tuple[Grid, FloatArray] | None:
     if not path.exists():
         return None
     with open_gdal(str(path), path) as file:
-        raw, scale = _read_whole(file, path), np.float32(file.scales[0])
+        values = _values(_read_part(file, path), file.scales[0])
         crs = file.crs.to_wkt() if file.crs else None
         grid = Grid((file.height, file.width), tuple(file.transform)[:6], crs)
+    return grid, values
+
+
+def _values(raw: NDArray[Any], scale: float) -> FloatArray:
     missing = raw == MISSING if raw.dtype == np.uint8 else ~np.isfinite(raw)
-    return grid, np.where(missing, np.nan, raw * scale).astype(np.float32)
+    return np.where(missing, np.float32("nan"), raw * np.float32(scale)).astype(np.float32)
 
 
-def _read_whole(file: Any, path: Path) -> NDArray[Any]:
+def _read_part(file: Any, path: Path, window: Window | None = None) -> NDArray[Any]:
     try:
-        return np.asarray(file.read(1))
+        return np.asarray(file.read(1, window=window))
     except OSError as error:  # GDAL's own words are in the cause
         raise FileError(
             f"cannot read {path} ({error.__cause__ or error}): map the scene again"

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from thonecls import schema
 from thonecls.costs import in_words
 from thonecls.errors import FileError, LabelError
 from thonecls.files import check_writable, locked, write_atomically
@@ -36,6 +37,7 @@ from thonecls.page import (
     render,
 )
 from thonecls.scene import BoolArray, Grid
+from thonecls.schema import Rule
 from thonecls.trust import (
     TrustReport,
     assess,
@@ -56,21 +58,13 @@ from thonecls.workflow.runs import (
     REPORT,
     REPORT_JSON,
     RUN,
+    check_run,
     check_together,
     model_files,
     read_run,
     write_json,
 )
 from thonecls.workflow.verifying import hectares_of_pixel, verify_run
-
-FACTS: dict[str, type | tuple[type, ...]] = {  # what a report is made from, of what run.json holds
-    **dict.fromkeys(("cube", "labels", "out", "method"), str),
-    **dict.fromkeys(("positives", "held_out", "seeds"), int),
-    **dict.fromkeys(("threshold", "mapped_share", "seconds"), (int, float)),
-    "notes": list,
-    "opinions": list,
-    "config": dict,
-}
 
 
 class Written(NamedTuple):
@@ -111,10 +105,10 @@ def write_report(
 def make_report(out: Path, truth: TruthFile | None = None, verified: Path | None = None) -> Written:
     """`write_report` in a folder that this process holds."""
     run = read_run(out, {})
-    if wrong := [name for name, kind in FACTS.items() if not isinstance(run.get(name), kind)]:
-        raise FileError(f"{out / RUN} does not tell the {', '.join(wrong)} of a training: {ANEW}")
-    evidence = load_evidence(out)
+    known = {"method": Rule("a method that is known", lambda name: name in METHODS)}
+    check_run(out, run, schema.RUN | known)
     grid, probability = read_probability(out)
+    evidence = load_evidence(out, grid.shape, opinions=len(run["opinions"]))
     check_together(out, run)
     trust = judge_evidence(run, evidence, grid, _history(out))
     scores = _recorded(out, run) if truth is None else _score(out, run, truth)

@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from thonecls import schema
 from thonecls.errors import ConfigError, FileError, ModelError
 from thonecls.files import digest_of, locked, write_atomically
 
 RUN, EVIDENCE = "run.json", "evidence.npz"
 SUMMARY = "map.json"
 BEGUN = ".begun.json"  # what a training is asked for, as long as it has not ended
+MOST = 2**26  # bytes of run.json
 OVERVIEW, CURVES = "overview.png", "curves.png"
 POLYGONS = "polygons.gpkg"
 GIVEN = "given by hand"  # why a threshold is what it is
@@ -152,16 +154,27 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 def read_run(out: Path, default: dict[str, Any]) -> dict[str, Any]:
     """What run.json in a folder holds, or the default where there is none."""
     found = _read_json(out / RUN, ANEW)
-    return default if found is None else found
+    if found is None:
+        return default
+    check_run(out, found, {name: rule.optional for name, rule in schema.RUN.items()})
+    return found
+
+
+def check_run(out: Path, run: dict[str, Any], rules: Mapping[str, schema.Rule]) -> None:
+    """Refuse a run.json of which a fact breaks its rule."""
+    with schema.refusing(FileError, f"{out / RUN} does not tell of a training", ANEW):
+        schema.check_facts(run, rules)
 
 
 def _read_json(path: Path, step: str) -> dict[str, Any] | None:
     """What a file of facts holds, None where there is none; step: what to do if it is spoilt."""
     if not path.exists():
         return None
+    if not path.is_file() or path.stat().st_size > MOST:
+        raise FileError(f"{path} is no file of a training: {step}")
     try:
         found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FileError(f"cannot read {path} ({error}): {step}") from error
     if not isinstance(found, dict):
         raise FileError(f"{path} does not tell of a training: {step}")
@@ -202,3 +215,9 @@ def check_threshold(threshold: float | None) -> None:
     """Refuse a threshold that is no probability; None stands for the model's own."""
     if threshold is not None and not 0 <= threshold <= 1:
         raise ConfigError(f"'threshold' must be from 0 to 1. Got {threshold!r} instead")
+
+
+def check_minimum_area(area: float | None) -> None:
+    """Refuse what is no area of polygons; None stands for that of a few pixels."""
+    if area is not None and not 0 <= area < float("inf"):
+        raise ConfigError(f"'minimum_area' must be 0 or more. Got {area!r} instead")

@@ -28,7 +28,7 @@ def suggest_places(run: Path, out: Path | None = None, *, size: int = SIZE, seed
     told = read_told(run)
     grid, _ = read_probability(run)
     path = points_path(run / "suggestions" if out is None else out, grid)
-    evidence = load_evidence(run)
+    evidence = load_evidence(run, grid.shape)
     check_together(run, told)
     at = np.stack(np.meshgrid(evidence.rows, evidence.columns, indexing="ij"), axis=2).reshape(
         -1, 2

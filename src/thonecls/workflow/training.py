@@ -31,7 +31,7 @@ from thonecls.workflow.commands import TrainOptions
 from thonecls.workflow.concluding import Task, conclude, tell
 from thonecls.workflow.crossfitting import crossfit, nothing_left_out
 from thonecls.workflow.identity import asked_of_training
-from thonecls.workflow.looking import look_over, valid_at
+from thonecls.workflow.looking import find_trouble, look_over, valid_at
 from thonecls.workflow.mapping import OnWindow, score_here
 from thonecls.workflow.reporting import TruthFile, read_tested
 from thonecls.workflow.runs import (
@@ -49,7 +49,6 @@ from thonecls.workflow.runs import (
 
 LOOKED_AT = 5000  # pixels of the scene by which novelty is judged
 STRIP = 64
-FILL = -999  # a value this low, the same in all bands, marks missing data in most files
 
 
 def train_scene(
@@ -113,10 +112,13 @@ def train_scene(
 def on_data(scene: SceneInput, labels: LabelInput) -> LabelInput:
     """The labels without those on nodata, before any is left out or counted; none left is an error.
 
-    What is known of a label on nodata is of no use, whichever way it is known.
+    What is known of a label on nodata is of no use, whichever way it is known. A scene that is the
+    same all over, or has a fill that nobody told of, is refused.
     """
+    sample = look_over(scene.source, LOOKED_AT, np.random.default_rng(0))
+    if trouble := find_trouble(scene, sample):
+        raise SceneError(trouble)
     if isinstance(scene.source, ArraySource) and scene.source.nodata is None:
-        _refuse_fill(scene)
         return labels  # such a scene must have data everywhere
     known = [labels.mask, *(m for m in (labels.negatives, labels.answers) if m is not None)]
     valid = valid_at(scene.source, np.logical_or.reduce(known))
@@ -137,18 +139,6 @@ def on_data(scene: SceneInput, labels: LabelInput) -> LabelInput:
     )
 
 
-def _refuse_fill(scene: SceneInput) -> None:
-    """Ask about a value that looks like no data, in a scene that declares none."""
-    sample = look_over(scene.source, LOOKED_AT, np.random.default_rng(0))
-    flat = (sample == sample[:, :1]).all(axis=1) & (sample[:, 0] <= FILL)
-    if flat.any():
-        value = float(sample[flat][0, 0])
-        raise SceneError(
-            f"{flat.mean():.1%} of the pixels of {scene.path.name} are {value:g} in all bands: if "
-            f"that is no data, say --nodata {value:g}; if it is data, say --nodata nan"
-        )
-
-
 def _facts(
     scene: Path,
     labels: Path,
@@ -167,8 +157,9 @@ def _facts(
     kept = ("method", "seed", "seeds", "folds", "label", "estimate_prior", "coverage")
     chosen = {name: getattr(options, name) for name in kept if getattr(options, name) is not None}
     # Older runs do not name these, and they matter only where they are not as usual.
-    more = {"floats": options.floats, "minimum_area": options.minimum_area}
-    shown = {name: value for name, value in more.items() if value}
+    names = ("floats", "minimum_area", "polygons")
+    usual = TrainOptions()
+    shown = {n: getattr(options, n) for n in names if getattr(options, n) != getattr(usual, n)}
     return {"cube": str(scene), "labels": str(labels), **given, **chosen, **shown}
 
 
