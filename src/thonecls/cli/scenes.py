@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import json as jsonlib
+import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -254,7 +255,10 @@ def train(
             overwrite=overwrite,
             resume=resume,
             checkpoint_every=checkpoint_every,
+            jobs=os.cpu_count() or 1,
+            on_plan=display.on_plan,
             on_step=display.on_step,
+            on_fold=display.on_fold,
             on_window=display.on_window,
         )
     return conclude(summary, json)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thonecls.config import FAST, TrainConfig
-from thonecls.costs import in_words, mapping_cost, ratio_costs, training_cost
+from thonecls.costs import in_words, judging, mapping_cost, ratio_costs, training_cost
 from thonecls.inputs import LabelInput, SceneInput, read_labels, read_scene
 from thonecls.methods import METHODS
 from thonecls.novelty import find_odd
@@ -221,8 +221,7 @@ def _about_cost(scene: SceneInput, config: TrainConfig | None) -> list[Finding]:
     else:
         training, mapping = training_cost(config, pixels, cores), mapping_cost(pixels, cores)
         how = "on blocks of the scene" if config.block else "on the whole scene"
-        judged = in_words(TrainOptions().folds * training.seconds)
-        how += f"; {judged} more to judge the map by labels left out (--folds 0: not)"
+        how += f"; {judging(training, TrainOptions().folds)}"
     return [
         Finding(
             f"training, {cores} cores",

@@ -144,11 +144,16 @@ def _of_training(task: Task, models: Sequence[AnyModel]) -> dict[str, Any]:
         "positives": last["positives"],
         **told,
         **{name: last[name] for name in ("coverage", "recall_left_out") if name in last},
-        "finished": last["finished"] and len(models) == task.options.seeds,
+        "finished": last["finished"] and len(models) == task.options.seeds and not _stopped(task),
         "seconds": round(sum(model.training["seconds"] for model in models), 3),
         "config": last.get("config", asdict(task.config)),
         "versions": last["versions"],
     }
+
+
+def _stopped(task: Task) -> bool:
+    """Whether somebody stopped a training that was to judge the map."""
+    return any(task.out.glob("checkpoint-fold*"))
 
 
 def _warning(

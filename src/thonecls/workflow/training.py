@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import torch
 
 from thonecls.config import TrainConfig
+from thonecls.costs import in_words, judging, training_cost
 from thonecls.errors import ConfigError, LabelError, SceneError
 from thonecls.files import check_writable
 from thonecls.inputs import LabelInput, SceneInput, read_labels, read_scene
@@ -24,11 +26,12 @@ from thonecls.options import EVERY, LabelOptions, SceneOptions
 from thonecls.priors import Prior, check_estimators, estimate_priors, usable
 from thonecls.ratio_model import RatioModel, crossfit_ratio
 from thonecls.scene import ArraySource, BoolArray, FloatArray, Scene, Source, read_all, standardize
-from thonecls.splits import Labels, check_positives, draw_labels, with_negatives
+from thonecls.splits import check_positives, draw_labels
 from thonecls.train import OnStep, checkpoints
 from thonecls.workflow.commands import TrainOptions
 from thonecls.workflow.concluding import Task, conclude
 from thonecls.workflow.crossfitting import crossfit, nothing_left_out
+from thonecls.workflow.folds import OnFold, labels_of, leave_out
 from thonecls.workflow.looking import look_over
 from thonecls.workflow.mapping import OnWindow, score_here
 from thonecls.workflow.reporting import TruthFile, read_tested
@@ -36,7 +39,6 @@ from thonecls.workflow.runs import (
     RUN,
     checkpoint_path,
     finished_run,
-    fold_path,
     is_unfinished,
     making,
     model_path,
@@ -61,7 +63,10 @@ def train_scene(
     overwrite: bool = False,
     resume: bool = False,
     checkpoint_every: float = EVERY,
+    jobs: int = 1,
+    on_plan: Callable[[str], None] | None = None,
     on_step: OnStep | None = None,
+    on_fold: OnFold | None = None,
     on_window: OnWindow | None = None,
 ) -> dict[str, Any]:
     """Train on a scene and its labels; write models, map, pictures and report to `out`.
@@ -69,7 +74,9 @@ def train_scene(
     Returns the summary that is also written as run.json. With `resume`, a training that was
     stopped or killed goes on from its last checkpoint, and a finished one is left as it is.
     config: the settings of `options.method` (see `deep.settings`). truth: is used for nothing
-    but the scores in the report.
+    but the scores in the report. jobs: processes in which networks of folds may be trained; a
+    script that asks for several must guard its main part (`if __name__ == "__main__"`). on_plan
+    hears what a network will take.
     """
     options = options or TrainOptions()
     check_writable(out)
@@ -89,8 +96,18 @@ def train_scene(
     with making(out):
         models: list[AnyModel] = []
         if METHODS[options.method].network:
+            if on_plan is not None:
+                on_plan(plan_of(task))
             models += _train_all(task, resume, checkpoint_every, on_step)
-            left_out = _leave_out(task, models, resume, checkpoint_every, on_step)
+            left_out = leave_out(
+                task,
+                models,
+                jobs=jobs,
+                resume=resume,
+                checkpoint_every=checkpoint_every,
+                on_step=on_step,
+                on_fold=on_fold,
+            )
         else:
             model, left_out = _fit(task)
             models.append(model)
@@ -184,6 +201,14 @@ def _prepare(
     return Task(out, scene, labels, positives, config, options)
 
 
+def plan_of(task: Task) -> str:
+    """What training a network will take, in words."""
+    pixels, cores = task.positives.size, os.cpu_count() or 1
+    cost = training_cost(task.config, pixels, cores)
+    took = in_words(task.options.seeds * cost.seconds)
+    return f"about {took} to train on {cores} cores; {judging(cost, task.options.folds)}"
+
+
 def _train_all(
     task: Task, resume: bool, checkpoint_every: float, on_step: OnStep | None
 ) -> list[Model]:
@@ -199,7 +224,7 @@ def _train_all(
         model = deep.train(
             task.options.method,
             task.scene.source,
-            _labels(task, task.positives, task.options.seed + index),
+            labels_of(task, task.positives, task.options.seed + index),
             config=task.config,
             generator=torch.Generator().manual_seed(task.options.seed + index),
             on_step=on_step,
@@ -215,62 +240,6 @@ def _train_all(
             file.unlink()
     _remove_other_models(task, count)
     return models
-
-
-def _labels(task: Task, positives: BoolArray, seed: int) -> Labels | BoolArray:
-    """What a network learns from.
-
-    If some negatives are known, they count among the unlabeled pixels for more than their number.
-    """
-    if task.labels.negatives is None:
-        return positives
-    valid = read_all(task.scene.source).valid
-    labels = draw_labels(positives, valid, task.config.unlabeled, np.random.default_rng(seed))
-    return with_negatives(labels, np.flatnonzero(task.labels.negatives & valid))
-
-
-def _leave_out(
-    task: Task,
-    models: Sequence[AnyModel],
-    resume: bool,
-    checkpoint_every: float,
-    on_step: OnStep | None,
-) -> Crossfit:
-    """Labels by networks that were trained without them; those that are there already are kept."""
-    pixels, folds = np.flatnonzero(task.positives), task.options.folds
-    finished = all(model.training["finished"] for model in models)
-    if not folds or not finished:
-        return nothing_left_out(pixels)
-
-    def train(positives: BoolArray, number: int) -> Model:
-        path, kept = fold_path(task.out, number), fold_path(task.out, number, "checkpoint-fold")
-        if resume and path.exists() and not checkpoints(kept):
-            return Model.load(path)
-        model = deep.train(
-            task.options.method,
-            task.scene.source,
-            _labels(task, positives, task.options.seed),
-            config=task.config,
-            generator=torch.Generator().manual_seed(task.options.seed),
-            on_step=on_step,
-            checkpoint=kept,
-            checkpoint_every=checkpoint_every,
-            resume=resume,
-        )
-        model.save(path)
-        if model.training["finished"]:
-            for file in checkpoints(kept):
-                file.unlink()
-        return model
-
-    return crossfit(
-        train,
-        task.scene.source,
-        task.positives,
-        folds=folds,
-        seed=task.options.seed,
-        device=task.config.device,
-    )
 
 
 def _fold_files(out: Path) -> list[Path]:
