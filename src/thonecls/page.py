@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from thonecls.diagrams import (
     draw_disagreement,
-    draw_distance,
+    draw_novelty,
     draw_probability,
     draw_scores,
     draw_spectra,
@@ -42,13 +42,14 @@ __all__ = [
     "as_json",
     "confusion",
     "draw_disagreement",
-    "draw_distance",
+    "draw_novelty",
     "draw_probability",
     "draw_scores",
     "draw_spectra",
     "draw_thresholds",
     "judge",
     "render",
+    "summarise_points",
 ]
 
 WORDS: dict[Level, tuple[str, str]] = {
@@ -58,7 +59,8 @@ WORDS: dict[Level, tuple[str, str]] = {
 }
 GOOD, POOR = 0.8, 0.5  # F1 by checked points
 SURE = 0.5  # the least that precision and recall may be, by their intervals, of a good map
-PICTURES = ("maps", "panels", "spectra", "curves")
+PICTURES = ("maps", "panels", "spectra", "curves", "errors")
+FIRST = 3  # reasons beside the verdict; the others stand below
 ESTIMATORS = {  # of prevalence: name and how it is found
     "mean-probability": ("Mean probability", "of the unlabeled pixels, taken at their word"),
     "best-bin": ("Best bin (BBE)", "the purest scores, of labels left out against unlabeled"),
@@ -91,7 +93,7 @@ class Picture:
 class Report:
     """All that a page tells; what is empty or None is left out of it.
 
-    maps, panels, spectra, curves: pictures, all but the first by the `draw_` functions; area: of
+    maps, panels, spectra, curves, errors: pictures, most of them by the `draw_` functions; area: of
     what is mapped, in words; verified: what checked points tell; facts: scene, labels,
     model, threshold, versions, date by name; command: that makes the map again; scores: against
     the truth, where it was given; warnings: besides the verdict's reasons.
@@ -112,6 +114,7 @@ class Report:
     panels: tuple[Picture, ...] = ()
     area: str = ""
     verified: Verified | None = None
+    errors: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,8 @@ def judge(trust: TrustReport, verified: Verified | None = None) -> Verdict:
     if trust.elsewhere and trust.level == "check":
         words["check"] = "Nobody can tell from these labels how right the map is."
     step = trust.step or "Check points, if much hangs on the map: `thonecls sample` draws them."
-    reasons = tuple(c.text for c in trust.cautions) or (calm,)
+    weighty = sorted(trust.cautions, key=lambda caution: caution.level != "poor")
+    reasons = tuple(caution.text for caution in weighty) or (calm,)
     return Verdict(trust.level, reasons, words[trust.level], step)
 
 
@@ -170,6 +174,24 @@ def _by_points(found: Verification) -> Verdict:
         "class."
     )
     return Verdict(level, (reason,), words[level], steps[level])
+
+
+def summarise_points(verified: Verified) -> str:
+    """What checked points tell, in a sentence; where hectares are known, with the area in them."""
+    found = verified.found
+    shares = found.area.value, found.area.low or 0.0, found.area.high or 1.0
+    area = f"{_valued(found.area)} of the scene"
+    if verified.hectares is not None:
+        value, low, high = (share * verified.hectares for share in shares)
+        area = f"{hectares(value)} ({_ha(low)} to {hectares(high)})"
+    return (
+        f"The map finds {_valued(found.recall)} of the class, and {_valued(found.precision)} of "
+        f"what it marks is right; the class covers {area}. Intervals hold the truth 19 times in 20."
+    )
+
+
+def _valued(estimate: Estimate) -> str:
+    return f"{percent(estimate.value)} ({span(estimate.low or 0.0, estimate.high or 1.0)})"
 
 
 def confusion(scores: Scores) -> Confusion:
@@ -198,6 +220,8 @@ def render(report: Report) -> str:
         report=report,
         sign=WORDS[report.verdict.level][0],
         word=WORDS[report.verdict.level][1],
+        reasons=report.verdict.reasons[:FIRST],
+        noticed=(*report.verdict.reasons[FIRST:], *report.warnings),
         numbers=[] if trust is None else list_numbers(trust),
         estimates=[] if trust is None else [_estimate(e) for e in trust.prevalence.estimates],
         confusion=None if report.scores is None else confusion(report.scores),

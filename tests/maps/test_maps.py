@@ -754,7 +754,7 @@ def test_a_quicklook_shows_the_class_where_it_is_and_north_up(tmp_path: Path) ->
         source = write_scene(folder / "scene.tif", grid)
         write_classes(folder, classes, grid)
         write_quicklook(folder / "look.png", source, folder / "map.tif")
-        rows = is_blue(imread(folder / "look.png")[:-150])  # without the legend
+        rows = is_blue(imread(folder / "look.png")[:-200])  # without the legend
         middle = imread(folder / "look.png").shape[0] / 2
         assert (np.median(rows) < middle) == top
 

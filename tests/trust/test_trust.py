@@ -207,7 +207,7 @@ def test_another_method_that_makes_another_map() -> None:
     opinions = [Opinion("sam", 0.33, 0.2), Opinion("ace", 0.3, 0.35)]
     found = good_run(opinions=opinions)
     assert names(found) == {"opinions"}
-    assert "(ace) finds 30 % of the scene" in found.cautions[0].text
+    assert "(ace) marks 30 % of the scene" in found.cautions[0].text
     assert "share only 35 %" in found.cautions[0].text
     assert found.level == "check"
 

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from thonecls.config import PRESETS, TrainConfig
 from thonecls.errors import ConfigError
-from thonecls.methods import METHODS
+from thonecls.methods import METHODS, unknown_method
 from thonecls.methods.settings import settings
 from thonecls.options import LabelOptions, SceneOptions
 from thonecls.version import __version__
@@ -143,7 +143,7 @@ def resolve(preset: str, overrides: TrainConfig, method: str = "t-honecls") -> T
     """A preset with the settings that were given, for a method."""
     given = given_settings(overrides)
     if method not in METHODS:
-        raise ConfigError(f"there is no method {method!r}: `thonecls methods` lists them")
+        raise unknown_method(method)
     if not METHODS[method].network:
         for name in given.keys() - {"unlabeled", "device"}:
             flag = f"--{name.replace('_', '-')}"

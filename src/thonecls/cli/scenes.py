@@ -146,9 +146,9 @@ def _print_findings(found: dict[str, Any]) -> None:
     console = Console()
     console.print(table)
     if not found["fit"]:
-        console.print("[bold red]this will not work yet:[/bold red] mend what is marked ✕")
+        console.print("[bold red]this will not work yet:[/bold red] fix the items marked ✕")
     elif found["command"] is not None:
-        console.print(f"ready: {escape(found['command'])}")
+        console.print(f"ready: {escape(found['command'])}", soft_wrap=True)
 
 
 @app.command
@@ -156,7 +156,7 @@ def train(
     scene: SceneFile,
     labels: LabelsFile,
     *,
-    out: Out,
+    out: Out = Path("run"),
     preset: ScenePreset = None,
     method: Annotated[
         str | None,
@@ -309,7 +309,7 @@ def map_command(
         list[str], Parameter(help="Scenes to map, or patterns such as 'flights/*.tif'.")
     ],
     *,
-    out: Out,
+    out: Out = Path("map"),
     threshold: Threshold = None,
     floats: Floats = False,
     minimum_area: MinimumArea = 0.0,
@@ -428,14 +428,8 @@ def report(
         print(jsonlib.dumps(written))
         return 0
     console = Console()
-    words = found.summary
-    if written["verified"] is not None:
-        of_points = written["verified"]["found"]
-        words = ", ".join(
-            _with_interval(of_points[name]) for name in ("recall", "precision", "area")
-        )
     console.print(f"[bold]{escape(found.verdict.words)}[/bold]", soft_wrap=True)
-    console.print(escape(words), soft_wrap=True)
+    console.print(escape(found.summary), soft_wrap=True)
     if found.scores is not None:
         scores = found.scores
         console.print(
@@ -443,14 +437,6 @@ def report(
         )
     console.print(f"report: {escape(str(run / 'report.html'))}", soft_wrap=True)
     return 0
-
-
-def _with_interval(estimate: dict[str, Any]) -> str:
-    """An estimate of a report.json in words."""
-    name = {"area": "class on"}.get(estimate["name"], estimate["name"])
-    of = " of the scene" if estimate["name"] == "area" else ""
-    value, low, high = (100 * estimate[key] for key in ("value", "low", "high"))
-    return f"{name} {value:.0f} % ({low:.0f} to {high:.0f} %){of}"
 
 
 @app.command

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from thonecls.config import PRESETS, TrainConfig
 from thonecls.errors import ConfigError
-from thonecls.methods import METHODS
+from thonecls.methods import METHODS, unknown_method
 from thonecls.methods.settings import SETTINGS, settings
 from thonecls.options import LabelOptions, SceneOptions
 from thonecls.splits import Coverage
@@ -47,7 +47,7 @@ class TrainOptions:
     def __post_init__(self) -> None:
         check_threshold(self.threshold)
         if self.method not in METHODS:
-            raise ConfigError(f"there is no method {self.method!r}: see `thonecls methods`")
+            raise unknown_method(self.method)
         if self.seeds < 1:
             raise ConfigError(f"'seeds' must be 1 or more. Got {self.seeds} instead")
         if self.seeds > 1 and not METHODS[self.method].network:
@@ -68,6 +68,18 @@ USUAL: dict[str, Any] = {
 }
 
 
+def quoted(words: Sequence[str]) -> str:
+    """A command to be copied; words with apostrophes stand between plain quotation marks.
+
+    >>> print(quoted(["thonecls", "check", "--where", "kind = 'oak'", "--label", "an oak"]))
+    thonecls check --where "kind = 'oak'" --label 'an oak'
+    """
+    return " ".join(
+        f'"{word}"' if "'" in word and not set(word) & set('"$`\\!') else shlex.quote(word)
+        for word in words
+    )
+
+
 def train_command(
     scene: Path, labels: Path, options: Mapping[str, Any], config: TrainConfig | None
 ) -> str:
@@ -75,7 +87,7 @@ def train_command(
     words = ["thonecls", "train", str(scene), str(labels), *_flags(options, USUAL)]
     if config is not None:
         words += ["--method", "t-honecls", *_config_flags(asdict(config))]
-    return shlex.join([*words, "--out", "run"])
+    return quoted([*words, "--out", "run"])
 
 
 def repeat_command(run: Mapping[str, Any]) -> str:
@@ -85,14 +97,14 @@ def repeat_command(run: Mapping[str, Any]) -> str:
         words += ["--positives", run["positives"]]
         if run["method"] in SETTINGS:
             words += ["--preset", "fast", *_config_flags(run["config"])]
-        return shlex.join([*map(str, words), "--out", run["out"]])
+        return quoted([*map(str, words), "--out", run["out"]])
     words = ["thonecls", "train", run["cube"], run["labels"], "--out", run["out"]]
     words += _flags({name: run[name] for name in USUAL if name in run}, USUAL)
     if run["method"] in SETTINGS:
         words += _config_flags(run["config"], run["method"])
     if run.get("threshold_reason") == GIVEN:
         words += ["--threshold", str(run["threshold"])]
-    return shlex.join(words)
+    return quoted(words)
 
 
 def _config_flags(config: Mapping[str, Any], method: str = "t-honecls") -> list[str]:

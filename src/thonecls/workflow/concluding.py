@@ -12,6 +12,7 @@ import numpy as np
 from thonecls.config import TrainConfig
 from thonecls.inputs import LabelInput, SceneInput
 from thonecls.losses import ADDITIVE
+from thonecls.maps import Marks
 from thonecls.methods.models import AnyModel
 from thonecls.metrics import find_degenerate
 from thonecls.model import Crossfit
@@ -61,8 +62,7 @@ def conclude(
         task.scene,
         label=task.options.label,
         minimum_area=task.options.minimum_area,
-        threshold=summary["threshold"],
-        positives=task.positives,
+        marks=marks_of(left_out, summary["threshold"]),
         learnt_from=summary["positives"],
     )
     write_json(task.out / RUN, summary)
@@ -79,6 +79,12 @@ def tell(out: Path, summary: dict[str, Any], truth: TruthFile | None = None) -> 
         summary["scores"] = asdict(written.scores)
     write_json(out / RUN, summary)
     return summary
+
+
+def marks_of(left_out: Crossfit, threshold: float) -> Marks:
+    """Labels as they are drawn: found or missed by a model that has not seen them."""
+    known = np.isfinite(left_out.probability)
+    return Marks(left_out.pixels, np.where(known, left_out.probability > threshold, np.nan))
 
 
 def make_and_judge(

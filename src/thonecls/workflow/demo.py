@@ -17,17 +17,17 @@ from thonecls.inputs import LabelInput, SceneInput
 from thonecls.methods.models import AnyModel
 from thonecls.metrics import evaluate
 from thonecls.ratio_model import crossfit_ratio
-from thonecls.report import Truth
+from thonecls.report import Truth, draw_errors
 from thonecls.scene import Grid
 from thonecls.splits import paper_split
 from thonecls.train import OnStep, fit
 from thonecls.workflow.commands import TrainOptions
-from thonecls.workflow.concluding import Task, make_and_judge, tell
+from thonecls.workflow.concluding import Task, make_and_judge, marks_of, tell
 from thonecls.workflow.crossfitting import nothing_left_out
 from thonecls.workflow.mapping import score_here
 from thonecls.workflow.outputs import read_probability
 from thonecls.workflow.pictures import draw_array_overview
-from thonecls.workflow.runs import RUN, is_unfinished, model_path, read_run, write_json
+from thonecls.workflow.runs import ERRORS, RUN, is_unfinished, model_path, read_run, write_json
 
 
 def demo(
@@ -84,12 +84,12 @@ def demo(
     draw_array_overview(
         out,
         data.scene,
-        labelled,
-        title=f"Indian Pines, {data.classes[target]}, from {positives} positive labels: "
-        f"precision {scores.precision:.1f}, recall {scores.recall:.1f}, F1 {scores.f1:.1f}",
-        threshold=summary["threshold"],
+        title=f"{data.classes[target]} in Indian Pines, from {positives} labels",
+        label=data.classes[target],
+        marks=marks_of(left_out, summary["threshold"]),
         rgb=data.rgb,
-        truth=Truth(data.truth == target, split.test),
     )
+    mapped = probability > summary["threshold"]
+    draw_errors(out / ERRORS, mapped, Truth(data.truth == target, split.test))
     write_json(out / RUN, summary)
     return tell(out, summary)  # last of all: it shows the scores and the picture

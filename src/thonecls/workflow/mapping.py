@@ -16,20 +16,19 @@ from thonecls.cluster import run_all, workers
 from thonecls.errors import ConfigError, FileError, ModelError
 from thonecls.files import check_writable
 from thonecls.inputs import SceneInput, is_raster, read_scene
-from thonecls.maps import MAP, PROBABILITY, write_polygons, write_quicklook
+from thonecls.maps import MAP, PROBABILITY, Marks, write_polygons
 from thonecls.methods.models import AnyModel, load_model
 from thonecls.model import Scored, Scorer
 from thonecls.options import SceneOptions
 from thonecls.raster import RasterSource, match_bands
-from thonecls.scene import BoolArray, Source
+from thonecls.scene import Source
 from thonecls.version import software
 from thonecls.workflow.layers import Style, writing_layers
 from thonecls.workflow.looking import look_over
 from thonecls.workflow.outputs import read_map_strips, read_novelty
-from thonecls.workflow.pictures import draw_array_overview
+from thonecls.workflow.pictures import draw_overview
 from thonecls.workflow.runs import (
     GIVEN,
-    OVERVIEW,
     POLYGONS,
     RUN,
     check_threshold,
@@ -232,7 +231,7 @@ def map_scene(
         made = make_map(
             out, opened, score, style, layers=layers, resume=resume, on_window=on_window
         )
-        finish(out, opened, label=style.label, threshold=cut, minimum_area=minimum_area)
+        finish(out, opened, label=style.label, minimum_area=minimum_area)
         told = {"notes": list(opened.notes), **made, "threshold_reason": reason}
         summary = {"model": str(model), "cube": str(scene), **told, **_guessed(out)}
         write_json(out / SUMMARY, summary)
@@ -271,25 +270,20 @@ def finish(
     scene: SceneInput,
     *,
     label: str,
-    threshold: float,
     minimum_area: float = 0.0,
-    positives: BoolArray | None = None,
+    marks: Marks | None = None,
     learnt_from: int | None = None,
 ) -> None:
     """Polygons and a picture of a map that stands in the folder.
 
-    positives: (H, W) labels to be marked; learnt_from: how many of them were of use.
+    marks: labels to be drawn; learnt_from: how many of them were of use.
     """
     title = scene.path.name
     if learnt_from is not None:
-        title += f", from {learnt_from} positive labels"
+        title = f"{label} in {title}, from {learnt_from:,} labels"
     if isinstance(scene.source, RasterSource):
         write_polygons(out / MAP, out / PROBABILITY, out / POLYGONS, minimum_area=minimum_area)
-        write_quicklook(
-            out / OVERVIEW, scene.source, out / MAP, title=title, label=label, positives=positives
-        )
-    else:
-        draw_array_overview(out, scene.source, positives, title=title, threshold=threshold)
+    draw_overview(out, scene, title=title, label=label, marks=marks)
 
 
 def label_of(model: AnyModel) -> str:

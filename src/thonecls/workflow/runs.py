@@ -12,7 +12,7 @@ from thonecls.errors import ConfigError, FileError, ModelError
 from thonecls.files import write_atomically
 
 RUN, EVIDENCE = "run.json", "evidence.npz"
-OVERVIEW, CURVES = "overview.png", "curves.png"
+OVERVIEW, CURVES, ERRORS = "overview.png", "curves.png", "errors.png"
 POLYGONS = "polygons.gpkg"
 GIVEN = "given by hand"  # why a threshold is what it is
 ANEW = "choose another folder, or train again"
