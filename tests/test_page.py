@@ -310,7 +310,11 @@ def test_checked_points_speak_of_hectares_where_they_are_known(full: Report) -> 
     assert full.verified is not None
     found = replace(full.verified, hectares=200.0)
     words = summarise_points(found)
-    assert f"the class covers {hectares(200 * found.found.area.value)} (" in words
+    assert f"the class covers {hectares(200 * found.found.area.value, 2)} (" in words
+    recall = found.found.recall
+    assert recall.low is not None
+    assert recall.low < 0.4  # so little is known that one number would mislead
+    assert f"finds between {100 * recall.low:.0f} and 100 % of the class" in words
     assert "ha" not in summarise_points(replace(found, hectares=None)).split("covers")[1]
     assert "%) of the scene" in summarise_points(replace(found, hectares=None))
 

@@ -58,6 +58,7 @@ WORDS: dict[Level, tuple[str, str]] = {
     "poor": ("✕", "Do not rely on it"),
 }
 GOOD, POOR = 0.8, 0.5  # F1 by checked points
+WIDE = 0.5  # from the low to the high end of an interval
 SURE = 0.5  # the least that precision and recall may be, by their intervals, of a good map
 PICTURES = ("maps", "panels", "spectra", "curves", "errors")
 FIRST = 3  # reasons beside the verdict; the others stand below
@@ -183,7 +184,7 @@ def summarise_points(verified: Verified) -> str:
     area = f"{_valued(found.area)} of the scene"
     if verified.hectares is not None:
         value, low, high = (share * verified.hectares for share in shares)
-        area = f"{hectares(value)} ({_ha(low)} to {hectares(high)})"
+        area = f"{hectares(value, 2)} ({_ha(low, 2)} to {hectares(high, 2)})"
     return (
         f"The map finds {_valued(found.recall)} of the class, and {_valued(found.precision)} of "
         f"what it marks is right; the class covers {area}. Intervals hold the truth 19 times in 20."
@@ -191,7 +192,10 @@ def summarise_points(verified: Verified) -> str:
 
 
 def _valued(estimate: Estimate) -> str:
-    return f"{percent(estimate.value)} ({span(estimate.low or 0.0, estimate.high or 1.0)})"
+    low, high = estimate.low or 0.0, 1.0 if estimate.high is None else estimate.high
+    if high - low > WIDE:  # one number would say more than is known
+        return f"between {span(low, high, ' and ')}"
+    return f"{percent(estimate.value)} ({span(low, high)})"
 
 
 def confusion(scores: Scores) -> Confusion:
@@ -305,23 +309,24 @@ def _of_points(verified: Verified) -> list[Number]:
             for share in (found.area.value, found.area.low, found.area.high)
         )
         text = "is the area of the class, as estimated from the points"
-        numbers.append(Number("Area", hectares(value), text, f"{_ha(low)} to {hectares(high)}"))
+        interval = f"{_ha(low, 2)} to {hectares(high, 2)}"
+        numbers.append(Number("Area", hectares(value, 2), text, interval))
     return numbers
 
 
-def hectares(value: float) -> str:
-    """An area for people, to three digits.
+def hectares(value: float, digits: int = 3) -> str:
+    """An area for people, to so many digits.
 
-    >>> hectares(12345.6), hectares(3.14159), hectares(0.012)
-    ('12,300 ha', '3.14 ha', '0.012 ha')
+    >>> hectares(12345.6), hectares(3.14159), hectares(0.012), hectares(82.4, 2)
+    ('12,300 ha', '3.14 ha', '0.012 ha', '82 ha')
     """
-    return f"{_ha(value)} ha"
+    return f"{_ha(value, digits)} ha"
 
 
-def _ha(value: float) -> str:
+def _ha(value: float, digits: int) -> str:
     if value <= 0:
         return "0"
-    digits = 2 - math.floor(math.log10(value))
+    digits = digits - 1 - math.floor(math.log10(value))
     text = f"{round(value, digits):,.{max(0, digits)}f}"
     return text.rstrip("0").rstrip(".") if digits > 0 else text
 

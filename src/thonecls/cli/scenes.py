@@ -433,7 +433,7 @@ def report(
     if found.scores is not None:
         scores = found.scores
         console.print(
-            f"precision {scores.precision:.2f}  recall {scores.recall:.2f}  F1 {scores.f1:.2f}"
+            f"precision {scores.precision:.1f}  recall {scores.recall:.1f}  F1 {scores.f1:.1f}"
         )
     console.print(f"report: {escape(str(run / 'report.html'))}", soft_wrap=True)
     return 0

@@ -24,10 +24,12 @@ from thonecls.train import OnStep, fit
 from thonecls.workflow.commands import TrainOptions
 from thonecls.workflow.concluding import Task, make_and_judge, marks_of, tell
 from thonecls.workflow.crossfitting import nothing_left_out
+from thonecls.workflow.looking import look_over
 from thonecls.workflow.mapping import score_here
 from thonecls.workflow.outputs import read_probability
 from thonecls.workflow.pictures import draw_array_overview
 from thonecls.workflow.runs import ERRORS, RUN, is_unfinished, model_path, read_run, write_json
+from thonecls.workflow.training import LOOKED_AT, complete
 
 
 def demo(
@@ -52,19 +54,21 @@ def demo(
         data.truth, target, positives=positives, unlabeled=min(config.unlabeled, data.truth.size)
     )
     options = TrainOptions(method=method, seed=seed, label=data.classes[target])
-    model: AnyModel
-    left_out = nothing_left_out(np.sort(split.labels.positive))
-    if method == "density-ratio":
-        model, left_out = crossfit_ratio(data.scene, split.labels, seed=seed, folds=options.folds)
-    else:
-        generator = torch.Generator().manual_seed(seed)
-        model = fit(data.scene, split.labels, config=config, generator=generator, on_step=on_step)
-    model.save(model_path(out, 0, 1))
     labelled = np.zeros(data.scene.shape, dtype=bool)
     labelled.flat[split.labels.positive] = True
     scene = SceneInput(Path("Indian Pines"), data.scene, Grid(data.scene.shape))
-    labels = LabelInput(Path("ground truth"), labelled)
-    task = Task(out, scene, labels, labelled, config, options)
+    task = Task(out, scene, LabelInput(Path("ground truth"), labelled), labelled, config, options)
+    usual = look_over(data.scene, LOOKED_AT, np.random.default_rng(seed))
+    model: AnyModel
+    left_out = nothing_left_out(np.sort(split.labels.positive))
+    if method == "density-ratio":
+        ratio, left_out = crossfit_ratio(data.scene, split.labels, seed=seed, folds=options.folds)
+        model = complete(ratio, task, usual)
+    else:
+        generator = torch.Generator().manual_seed(seed)
+        net = fit(data.scene, split.labels, config=config, generator=generator, on_step=on_step)
+        model = complete(net, task, usual)
+    model.save(model_path(out, 0, 1))
     facts = {
         "dataset": data.name,
         "target": target,

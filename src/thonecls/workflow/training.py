@@ -232,7 +232,7 @@ def _train_all(
             checkpoint_every=checkpoint_every,
             resume=resume,
         )
-        models.append(_complete(model, task, usual))
+        models.append(complete(model, task, usual))
         models[-1].save(path)  # first of all: the rest can be made again from it
         if not model.training["finished"]:
             break  # stopped by hand: what there is is mapped
@@ -264,14 +264,14 @@ def _fit(task: Task) -> tuple[RatioModel | SpectralModel, Crossfit]:
             answers=task.labels.answers,
             folds=folds,
         )
-        model, left_out = _complete(ratio, task, usual), scored if folds else left_out
+        model, left_out = complete(ratio, task, usual), scored if folds else left_out
     else:
 
         def fit(some: BoolArray, number: int = 0) -> SpectralModel:
             count = task.config.unlabeled
             return fit_spectral(options.method, scene, some, seed=seed, unlabeled=count)
 
-        model = _complete(fit(positives), task, usual)
+        model = complete(fit(positives), task, usual)
         if folds:
             with suppress(LabelError):  # so few labels that none can be spared
                 left_out = crossfit(fit, scene, positives, folds=folds, seed=seed)
@@ -292,7 +292,7 @@ def _remove_other_models(task: Task, count: int) -> None:
 M = TypeVar("M", Model, RatioModel, SpectralModel)
 
 
-def _complete(model: M, task: Task, spectra: FloatArray) -> M:
+def complete(model: M, task: Task, spectra: FloatArray) -> M:
     """The model with what it must know of its scene to judge another; spectra: (n, C) of it."""
     as_scene_ = Scene(np.ascontiguousarray(spectra.T)[:, None], np.ones((1, len(spectra)), bool))
     usual = fit_novelty(standardize(as_scene_, model.statistics)[:, 0].T)
