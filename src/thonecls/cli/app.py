@@ -178,7 +178,7 @@ def _print_summary(summary: dict[str, Any]) -> None:
 def _print_map(console: Console, summary: dict[str, Any]) -> None:
     """The end of mapping: how much is mapped, how much of it is a guess, where to look."""
     words = f"The map covers {_share(summary['mapped_share'])} of the scene"
-    if "novel_share" in summary:
+    if "novel_share" in summary and "warning" not in summary:  # which tells it too
         words += f"; {_share(summary['novel_share'])} of the scene is unlike the training scene"
     console.print(f"[bold]{escape(words)}.[/bold]", soft_wrap=True)
     for note in summary["notes"]:

@@ -247,8 +247,8 @@ def _guessed(out: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"novel_share": round(share, 4)}
     if share > GUESSED:
         found["warning"] = (
-            f"{share:.0%} of the scene is unlike the scene that the model was trained on: there "
-            "the map is a guess (novelty.tif shows where). Train on this scene, or on one like it"
+            f"{100 * share:.0f} % of the scene is unlike the scene that the model was trained on: "
+            "there the map is a guess (the layer novelty shows where). Train on this scene, or on one like it"
         )
     return found
 
