@@ -316,7 +316,7 @@ def test_checked_points_speak_of_hectares_where_they_are_known(full: Report) -> 
     assert recall.low < 0.4  # so little is known that one number would mislead
     assert f"finds between {100 * recall.low:.0f} and 100 % of the class" in words
     assert "ha" not in summarise_points(replace(found, hectares=None)).split("covers")[1]
-    assert "%) of the scene" in summarise_points(replace(found, hectares=None))
+    assert "% of the scene" in summarise_points(replace(found, hectares=None))
 
 
 def test_without_held_out_labels_only_what_is_known_is_shown(full: Report) -> None:

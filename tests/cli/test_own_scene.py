@@ -91,7 +91,9 @@ def test_check_tells_how_much_of_a_scene_has_no_data(tmp_path: Path) -> None:
     cube = np.random.default_rng(0).random((60, 50, 4), dtype=np.float32)
     cube[:15] = -1
     np.save(tmp_path / "scene.npy", cube)
-    found = check_scene(tmp_path / "scene.npy", scene_options=SceneOptions(nodata="-1"))
+    found = check_scene(
+        tmp_path / "scene.npy", scene_options=SceneOptions(nodata=-1.0, bands_axis="last")
+    )
     words = {finding["subject"]: finding["words"] for finding in found["findings"]}
     assert words["no data"] == "about 25 % of the scene"
 

@@ -248,7 +248,8 @@ def _guessed(out: Path) -> dict[str, Any]:
     if share > GUESSED:
         found["warning"] = (
             f"{100 * share:.0f} % of the scene is unlike the scene that the model was trained on: "
-            "there the map is a guess (the layer novelty shows where). Train on this scene, or on one like it"
+            "there the map is a guess (the layer novelty shows where). Train on this scene, "
+            "or on one like it"
         )
     return found
 
