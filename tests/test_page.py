@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 
 from commands import program
 from thonecls.datasets import Dataset, synthetic
+from thonecls.maps import Backdrop, Marks, draw_map
 from thonecls.metrics import Scores, evaluate
 from thonecls.novelty import find_odd
 from thonecls.page import (
@@ -27,32 +28,32 @@ from thonecls.page import (
     as_json,
     confusion,
     draw_disagreement,
-    draw_distance,
+    draw_novelty,
     draw_probability,
     draw_scores,
     draw_spectra,
     draw_thresholds,
+    hectares,
     judge,
     render,
+    summarise_points,
 )
 from thonecls.priors import Prior
-from thonecls.report import draw_overview
+from thonecls.report import Truth, draw_errors, false_colour
 from thonecls.scene import Scene
 from thonecls.trust import (
     Opinion,
     TrustReport,
     assess,
     count_votes,
-    distances,
     find_places,
-    lattice,
     summarise,
     verify,
 )
 
 PNG = b"\x89PNG\r\n\x1a\n"
 SECTIONS = (
-    *("summary", "verified", "warnings", "map", "trust", "truth"),
+    *("summary", "map", "verified", "warnings", "panels", "trust", "truth"),
     *("spectra", "curves", "facts", "settings", "command"),
 )
 # Without a sandbox, which root may not have; nothing is fetched.
@@ -102,7 +103,13 @@ def make_pictures(world: World, trust: TrustReport, folder: Path) -> dict[str, t
     assert held_out is not None
     overview = folder / "overview.png"
     shown = Scene(scene.cube[list(world.data.rgb)], scene.valid)
-    draw_overview(overview, shown, world.positives, world.probability, title="class 2")
+    backdrop = Backdrop(false_colour(shown), scene.shape, ("850 nm", "660 nm", "560 nm"))
+    judged = np.where(np.arange(world.labels.size) % 3, 1.0, 0.0)
+    judged[:5] = np.nan
+    marks = Marks(world.labels, judged)
+    draw_map(overview, backdrop, world.probability > 0.5, title="class 2", marks=marks)
+    truth = Truth(world.data.truth == 2, world.data.truth > 0)
+    draw_errors(folder / "errors.png", world.probability > 0.5, truth)
     labels = world.spectra[world.labels]
     labels[:2] = world.spectra[np.flatnonzero(world.data.truth == 3)[:2]]
     wavelengths = np.concatenate([np.linspace(420, 1340, 30), np.linspace(1460, 1780, 18)])
@@ -112,20 +119,17 @@ def make_pictures(world: World, trust: TrustReport, folder: Path) -> dict[str, t
         held_out.curve, threshold=0.5, suggested=held_out.suggested.threshold
     )
     small = world.probability[::2, ::2]
-    at = np.argwhere(world.positives) / 2
-    found = np.where(np.arange(len(at)) % 3, 1.0, 0.0)
-    found[:5] = np.nan
-    away = distances(world.labels, world.probability.shape, *lattice(world.probability.shape))
     mapped = (small > 0.5).astype(float)
     mapped[0, :5] = np.nan
     panels = (
         Picture("Probability of the class", draw_probability(small)),
-        Picture("Where labels lie", draw_distance(away[::2, ::2], at, found)),
+        Picture("How like the labels", draw_novelty(mapped, small > 0.9, small < 0.001)),
         Picture("Where a second method differs", draw_disagreement(mapped, mapped[::-1], "sam")),
     )
     return {
-        "maps": (Picture("Scene with labels, probability, map", overview.read_bytes()),),
+        "maps": (Picture("The map over the scene", overview.read_bytes()),),
         "panels": panels,
+        "errors": (Picture("Where it is wrong", (folder / "errors.png").read_bytes()),),
         "spectra": (Picture("Labels unlike the others may be mistakes", spectra),),
         "curves": (
             Picture("Probability of held-out labels and unlabeled pixels", scores),
@@ -287,6 +291,34 @@ def test_the_numbers_stand_beside_their_meaning(full: Report) -> None:
     assert full.trust.held_out.suggested.reason in html.replace("\N{NO-BREAK SPACE}", " ")
 
 
+def test_three_reasons_stand_beside_the_verdict_and_the_rest_below(full: Report) -> None:
+    reasons = tuple(f"Reason {i}." for i in range(5))
+    html = render(replace(full, verdict=Verdict("check", reasons), warnings=()))
+    below = html.index('id="warnings"')
+    assert [html.index(reason) < below for reason in reasons] == [True] * 3 + [False] * 2
+
+
+def test_the_gravest_reason_comes_first_and_gives_the_step() -> None:
+    trust = assess(np.linspace(0.1, 0.6, 15), np.linspace(0, 1, 500), rng=np.random.default_rng(0))
+    assert {caution.level for caution in trust.cautions} == {"poor", "check"}
+    gravest = next(caution for caution in trust.cautions if caution.level == "poor")
+    assert judge(trust).reasons[0] == gravest.text
+    assert judge(trust).step == gravest.step
+
+
+def test_checked_points_speak_of_hectares_where_they_are_known(full: Report) -> None:
+    assert full.verified is not None
+    found = replace(full.verified, hectares=200.0)
+    words = summarise_points(found)
+    assert f"the class covers {hectares(200 * found.found.area.value, 2)} (" in words
+    recall = found.found.recall
+    assert recall.low is not None
+    assert recall.low < 0.4  # so little is known that one number would mislead
+    assert f"finds between {100 * recall.low:.0f} and 100 % of the class" in words
+    assert "ha" not in summarise_points(replace(found, hectares=None)).split("covers")[1]
+    assert "% of the scene" in summarise_points(replace(found, hectares=None))
+
+
 def test_without_held_out_labels_only_what_is_known_is_shown(full: Report) -> None:
     trust = assess(None, np.linspace(0, 1, 500), rng=np.random.default_rng(0), bootstraps=20)
     bare = replace(full, trust=trust, summary=summarise(trust), verdict=judge(trust), verified=None)
@@ -363,20 +395,38 @@ def test_nothing_runs_over_the_side(full: Report, tmp_path: Path, width: int, ki
     assert measure(browser, render(report), width, tmp_path) == [width, width]
 
 
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
+def test_the_first_screen_tells_the_verdict_and_shows_the_map(
+    full: Report, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    """In a browser: what to do next can be read without scrolling, and the map can be seen."""
+    browser = program("chromium", "chromium-browser", "google-chrome")
+    short = replace(full, verdict=Verdict("check", ("A reason.",), "In words.", "A step."))
+    script = "['.step', '#map img'].map(s => document.querySelector(s).getBoundingClientRect())"
+    found = ask(browser, render(short), size, f"{script}.flatMap(r => [r.bottom, r.top])", tmp_path)
+    assert found[0] < size[1]
+    assert found[3] < size[1] - 100
+
+
 def measure(browser: str, html: str, width: int, folder: Path) -> list[int]:
-    """The width of the window and of what is laid out in it, by a headless browser.
+    """The width of the window and of what is laid out in it."""
+    widest = """[innerWidth, Math.max(document.documentElement.scrollWidth,
+         ...[...document.images].map(i => Math.ceil(i.getBoundingClientRect().right)))]"""
+    return ask(browser, html, (width, 800), widest, folder)
+
+
+def ask(browser: str, html: str, size: tuple[int, int], what: str, folder: Path) -> list[int]:
+    """Whole numbers that a headless browser finds in a page; what: a list in its language.
 
     The window of a headless browser has a least width: the page is put in a frame instead.
     """
     inner = html.replace("default-src 'none'", "default-src 'none'; script-src 'unsafe-inline'")
-    script = """<script>onload = () => parent.postMessage(
-        [innerWidth, Math.max(document.documentElement.scrollWidth,
-         ...[...document.images].map(i => Math.ceil(i.getBoundingClientRect().right)))], '*')
-        </script>"""
+    script = f"<script>onload = () => parent.postMessage({what}, '*')</script>"
     (folder / "page.html").write_text(inner.replace("</body>", f"{script}</body>"), "utf-8")
     frame = f"""<!doctype html><title>waiting</title>
-        <script>onmessage = e => document.title = 'widths ' + e.data.join(' ')</script>
-        <iframe src="page.html" style="width:{width}px;height:800px;border:0"></iframe>"""
+        <script>onmessage = e =>
+            document.title = 'found ' + e.data.map(Math.round).join(' ')</script>
+        <iframe src="page.html" style="width:{size[0]}px;height:{size[1]}px;border:0"></iframe>"""
     (folder / "frame.html").write_text(frame, "utf-8")
     command = [browser, *HEADLESS, f"--user-data-dir={folder / 'profile'}"]
     command += ["--window-size=1400,900"]
@@ -384,6 +434,6 @@ def measure(browser: str, html: str, width: int, folder: Path) -> list[int]:
     dom = subprocess.run(
         command, capture_output=True, encoding="utf-8", timeout=120, check=True
     ).stdout
-    found = re.search(r"widths (\d+) (\d+)", dom)
+    found = re.search(r"found ([\d -]+)<", dom)
     assert found, dom[:300]
-    return [int(number) for number in found.groups()]
+    return [int(number) for number in found[1].split()]

@@ -58,6 +58,20 @@ def ratio_costs(pixels: int, bands: int, threads: int) -> tuple[Cost, Cost]:
     return Cost(FITTED, STARTED + 0.4e9), Cost(a_pixel * pixels / threads, STARTED + 0.6e9)
 
 
+def judging(training: Cost, folds: int) -> str:
+    """What it takes besides to judge a network's map, in words.
+
+    >>> judging(Cost(200.0, 1e9), 3)
+    '10 min more to judge the map by labels left out (--folds 0: not)'
+    >>> judging(Cost(200.0, 1e9), 0)
+    'nothing to judge the map (--folds 3 would)'
+    """
+    if not folds:
+        return "nothing to judge the map (--folds 3 would)"
+    more = in_words(folds * training.seconds)
+    return f"{more} more to judge the map by labels left out (--folds 0: not)"
+
+
 def in_words(seconds: float) -> str:
     """A duration as people say it.
 

@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from thonecls.novelty import find_odd
-from thonecls.report import CLASS, FALSE, HIT, NODATA, QUIET
+from thonecls.report import CLASS, FALSE, HIT, MISSED, NODATA, QUIET
 from thonecls.trust import Curve
 
 REST = "#7f7f7f"  # of the unlabeled and the scene
@@ -21,6 +21,8 @@ SIZE = (5.2, 3.4)  # inches: the lettering stays readable at the width of a phon
 BINS = 25
 BAND = (5, 95)  # percentiles that a band of spectra spans
 MOST_ODD = 10  # lines that are drawn
+BELOW = 0.72  # inches for a legend of two lines
+FEW_BANDS = 30  # fewer are drawn as dots, and lines between them all
 GAP = 3.0  # times the usual step of wavelength: bands are missing there
 
 
@@ -81,13 +83,15 @@ def draw_spectra(
     figure, axis = _figure(f"Wavelength ({unit})" if known else "Band", "Value in the scene")
     x = np.arange(1.0, labels.shape[1] + 1) if wavelengths is None else np.asarray(wavelengths)
     order = np.argsort(x)
+    dot = "o" if x.size < FEW_BANDS else ""
     for spectra, colour, name in ((scene, REST, "scene"), (labels, CLASS, "labels")):
         low, high = np.percentile(spectra, BAND, axis=0)
         place, mean, low, high = _broken(
             x[order], spectra.mean(axis=0)[order], low[order], high[order]
         )
         axis.fill_between(place, low, high, color=colour, alpha=0.25, lw=0)
-        axis.plot(place, mean, color=colour, lw=1.8, label=f"{name}: mean, 5 to 95 %")
+        text = f"{name}: mean, 5 to 95 %"
+        axis.plot(place, mean, color=colour, lw=1.8, marker=dot, ms=4, label=text)
     odd = find_odd(labels)
     for i, spectrum in enumerate(labels[odd[:MOST_ODD]]):
         place, line = _broken(x[order], spectrum[order])
@@ -100,7 +104,9 @@ def draw_spectra(
 def _broken(x: NDArray[Any], *lines: NDArray[Any]) -> list[NDArray[np.float64]]:
     """Lines with a NaN where bands are missing, so that nothing is drawn across the gap."""
     steps = np.diff(x)
-    holes = np.flatnonzero(steps > GAP * np.median(steps)) + 1 if steps.size else np.empty(0, int)
+    holes = np.empty(0, int)
+    if x.size >= FEW_BANDS:
+        holes = np.flatnonzero(steps > GAP * np.median(steps)) + 1
     middles = (x[holes] + x[holes - 1]) / 2
     broken = [np.insert(np.asarray(line, dtype=np.float64), holes, np.nan) for line in lines]
     return [np.insert(np.asarray(x, dtype=np.float64), holes, middles), *broken]
@@ -137,51 +143,38 @@ def draw_probability(probability: NDArray[Any], *, aspect: float = 1.0) -> bytes
     """Probabilities (h, w) of a thinned scene, NaN on nodata."""
     figure, axis = _panel(probability.shape, aspect)
     image = axis.imshow(
-        probability, vmin=0, vmax=1, cmap="viridis", aspect=aspect, interpolation="nearest"
+        probability, vmin=0, vmax=1, cmap="viridis", aspect="auto", interpolation="nearest"
     )
-    _bar(figure, axis, image, "probability")
+    height = figure.get_size_inches()[1]
+    place = figure.add_axes((0.2, 0.4 / height, 0.6, 0.14 / height))
+    bar = figure.colorbar(image, cax=place, orientation="horizontal")
+    bar.ax.tick_params(labelsize=9)
     return _png(figure)
 
 
-def draw_distance(
-    distance: NDArray[Any],
-    at: NDArray[Any],
-    found: NDArray[Any],
-    *,
-    unit: str = "pixels",
-    aspect: float = 1.0,
+def draw_novelty(
+    mapped: NDArray[Any], unlike: NDArray[Any], novel: NDArray[Any], *, aspect: float = 1.0
 ) -> bytes:
-    """How far a thinned scene (h, w) lies from any label, and the labels on it.
+    """Where a map (h, w) rests on spectra like those of labels, and where not.
 
-    at: (n, 2) row and column of each label in the picture; found: (n,) 1 where a model found the
-    label that did not learn from it, 0 where not, NaN where none was asked.
+    mapped: 1, 0, and NaN on nodata; unlike: spectra unlike any label's; novel: unlike the scene.
     """
-    figure, axis = _panel(distance.shape, aspect)
-    image = axis.imshow(distance, cmap="Greys", aspect=aspect, interpolation="nearest", vmin=0)
-    kinds = (
-        (found == 1, CLASS, "label, found when left out"),
-        (found == 0, FALSE, "label, missed when left out"),
-        (~np.isfinite(found), REST, "label"),
+    kinds = np.select([(mapped == 1) & ~unlike, mapped == 1, novel], [1, 2, 3], 0)
+    legend = (
+        (QUIET, "not mapped"),
+        (CLASS, "mapped, like a label"),
+        (FALSE, "mapped, unlike any label"),
+        (MISSED, "not mapped, unlike the scene"),
+        (NODATA, "no data"),
     )
-    for chosen, colour, name in kinds:
-        if chosen.any():
-            rows, columns = at[chosen].T
-            axis.scatter(
-                columns, rows, s=16, c=colour, edgecolors="white", linewidths=0.5, label=name
-            )
-    axis.set(xlim=(-0.5, distance.shape[1] - 0.5), ylim=(distance.shape[0] - 0.5, -0.5))
-    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=2, fontsize=8, frameon=False)
-    _bar(figure, axis, image, f"{unit} to the nearest label")
-    return _png(figure)
+    return _draw_kinds(np.where(np.isfinite(mapped), kinds, 4), legend, aspect, columns=2)
 
 
 def draw_disagreement(
     mapped: NDArray[Any], other: NDArray[Any], name: str, *, aspect: float = 1.0
 ) -> bytes:
     """Where two maps (h, w) of one scene differ; mapped, other: 1, 0, and NaN on nodata."""
-    figure, axis = _panel(mapped.shape, aspect)
     kinds = np.select([(mapped == 1) & (other == 1), mapped == 1, other == 1], [1, 2, 3], 0)
-    kinds = np.where(np.isfinite(mapped) & np.isfinite(other), kinds, 4)
     legend = (
         (QUIET, "neither"),
         (HIT, "both"),
@@ -189,34 +182,32 @@ def draw_disagreement(
         (FALSE, f"{name} only"),
         (NODATA, "no data"),
     )
+    known = np.isfinite(mapped) & np.isfinite(other)
+    return _draw_kinds(np.where(known, kinds, 4), legend, aspect, columns=3)
+
+
+def _draw_kinds(
+    kinds: NDArray[Any], legend: tuple[tuple[str, str], ...], aspect: float, *, columns: int
+) -> bytes:
+    """A picture of small whole numbers, each with its colour and name from the legend."""
+    figure, axis = _panel(kinds.shape, aspect)
     palette = np.array([to_rgb(colour) for colour, _ in legend])
-    axis.imshow(palette[kinds], aspect=aspect, interpolation="nearest")
+    axis.imshow(palette[kinds], aspect="auto", interpolation="nearest")
     present = set(np.unique(kinds).tolist())
-    axis.legend(
-        handles=[
-            Patch(facecolor=colour, edgecolor="#888888", label=text)
-            for number, (colour, text) in enumerate(legend)
-            if number in present
-        ],
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.01),
-        ncols=3,
-        fontsize=8,
-        frameon=False,
-    )
+    handles = [
+        Patch(facecolor=colour, edgecolor="#888888", label=text)
+        for number, (colour, text) in enumerate(legend)
+        if number in present
+    ]
+    figure.legend(handles=handles, loc="lower center", ncols=columns, fontsize=9, frameon=False)
     return _png(figure)
 
 
 def _panel(shape: tuple[int, ...], aspect: float) -> tuple[Figure, Axes]:
-    """A picture of a scene; aspect: the height of a pixel over its width."""
+    """A picture of a scene, with room below; aspect: the height of a pixel over its width."""
     tall = float(np.clip(SIZE[0] * shape[0] * aspect / shape[1], 1.6, 8.0))
-    figure = Figure(figsize=(SIZE[0], tall + 0.6), layout="constrained")
-    axis = figure.subplots()
+    height = tall + BELOW
+    figure = Figure(figsize=(SIZE[0], height))
+    axis = figure.add_axes((0.004, BELOW / height, 0.992, tall / height * 0.995))
     axis.set(xticks=[], yticks=[])
     return figure, axis
-
-
-def _bar(figure: Figure, axis: Axes, image: Any, text: str) -> None:
-    bar = figure.colorbar(image, ax=axis, fraction=0.04, pad=0.02)
-    bar.ax.tick_params(labelsize=8)
-    bar.set_label(text, fontsize=9)

@@ -37,6 +37,7 @@ from thonecls.vector import (
 CLASSES = {  # columns that tell what a feature is, in lower case
     *("class", "class_name", "classname", "species", "label", "category", "crop", "type"),
     *("land_cover", "landcover", "landuse", "fclass", "art", "klasse", "espece", "especie"),
+    *("level", "kind", "cover", "habitat", "material", "taxon", "genus", "vegetation"),
 }
 MOST_CLASSES = 40  # more are names of single features
 VECTOR_ONLY = ("layer", "where", "all_touched", "crs", "buffer")  # options of labels
@@ -246,7 +247,7 @@ def _refuse_several(path: Path, columns: dict[str, list[str]]) -> None:
     for name, values in columns.items():
         # Cut short: a cell may hold a book.
         kinds = sorted({value[:60] for value in values if value not in ("", "None", "nan")})
-        if name.lower() in CLASSES and 1 < len(kinds) <= MOST_CLASSES:
+        if name.lower().rstrip("_0123456789") in CLASSES and 1 < len(kinds) <= MOST_CLASSES:
             listed = ", ".join(kinds[:6]) + (", ..." if len(kinds) > 6 else "")
             raise LabelError(
                 f"{path.name} holds {len(kinds)} kinds in its column {name!r} ({listed}): pick "

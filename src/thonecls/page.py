@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from thonecls.diagrams import (
     draw_disagreement,
-    draw_distance,
+    draw_novelty,
     draw_probability,
     draw_scores,
     draw_spectra,
@@ -42,13 +42,14 @@ __all__ = [
     "as_json",
     "confusion",
     "draw_disagreement",
-    "draw_distance",
+    "draw_novelty",
     "draw_probability",
     "draw_scores",
     "draw_spectra",
     "draw_thresholds",
     "judge",
     "render",
+    "summarise_points",
 ]
 
 WORDS: dict[Level, tuple[str, str]] = {
@@ -57,8 +58,10 @@ WORDS: dict[Level, tuple[str, str]] = {
     "poor": ("✕", "Do not rely on it"),
 }
 GOOD, POOR = 0.8, 0.5  # F1 by checked points
+WIDE = 0.5  # from the low to the high end of an interval
 SURE = 0.5  # the least that precision and recall may be, by their intervals, of a good map
-PICTURES = ("maps", "panels", "spectra", "curves")
+PICTURES = ("maps", "panels", "spectra", "curves", "errors")
+FIRST = 3  # reasons beside the verdict; the others stand below
 ESTIMATORS = {  # of prevalence: name and how it is found
     "mean-probability": ("Mean probability", "of the unlabeled pixels, taken at their word"),
     "best-bin": ("Best bin (BBE)", "the purest scores, of labels left out against unlabeled"),
@@ -91,7 +94,7 @@ class Picture:
 class Report:
     """All that a page tells; what is empty or None is left out of it.
 
-    maps, panels, spectra, curves: pictures, all but the first by the `draw_` functions; area: of
+    maps, panels, spectra, curves, errors: pictures, most of them by the `draw_` functions; area: of
     what is mapped, in words; verified: what checked points tell; facts: scene, labels,
     model, threshold, versions, date by name; command: that makes the map again; scores: against
     the truth, where it was given; warnings: besides the verdict's reasons.
@@ -112,6 +115,7 @@ class Report:
     panels: tuple[Picture, ...] = ()
     area: str = ""
     verified: Verified | None = None
+    errors: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -145,7 +149,8 @@ def judge(trust: TrustReport, verified: Verified | None = None) -> Verdict:
     if trust.elsewhere and trust.level == "check":
         words["check"] = "Nobody can tell from these labels how right the map is."
     step = trust.step or "Check points, if much hangs on the map: `thonecls sample` draws them."
-    reasons = tuple(c.text for c in trust.cautions) or (calm,)
+    weighty = sorted(trust.cautions, key=lambda caution: caution.level != "poor")
+    reasons = tuple(caution.text for caution in weighty) or (calm,)
     return Verdict(trust.level, reasons, words[trust.level], step)
 
 
@@ -170,6 +175,27 @@ def _by_points(found: Verification) -> Verdict:
         "class."
     )
     return Verdict(level, (reason,), words[level], steps[level])
+
+
+def summarise_points(verified: Verified) -> str:
+    """What checked points tell, in a sentence; where hectares are known, with the area in them."""
+    found = verified.found
+    shares = found.area.value, found.area.low or 0.0, found.area.high or 1.0
+    area = f"{_valued(found.area)} of the scene"
+    if verified.hectares is not None:
+        value, low, high = (share * verified.hectares for share in shares)
+        area = f"{hectares(value, 2)} ({_ha(low, 2)} to {hectares(high, 2)})"
+    return (
+        f"The map finds {_valued(found.recall)} of the class, and {_valued(found.precision)} of "
+        f"what it marks is right; the class covers {area}. Intervals hold the truth 19 times in 20."
+    )
+
+
+def _valued(estimate: Estimate) -> str:
+    low, high = estimate.low or 0.0, 1.0 if estimate.high is None else estimate.high
+    if high - low > WIDE:  # one number would say more than is known
+        return f"between {span(low, high, ' and ')}"
+    return f"{percent(estimate.value)} ({span(low, high)})"
 
 
 def confusion(scores: Scores) -> Confusion:
@@ -198,6 +224,8 @@ def render(report: Report) -> str:
         report=report,
         sign=WORDS[report.verdict.level][0],
         word=WORDS[report.verdict.level][1],
+        reasons=report.verdict.reasons[:FIRST],
+        noticed=(*report.verdict.reasons[FIRST:], *report.warnings),
         numbers=[] if trust is None else list_numbers(trust),
         estimates=[] if trust is None else [_estimate(e) for e in trust.prevalence.estimates],
         confusion=None if report.scores is None else confusion(report.scores),
@@ -281,23 +309,24 @@ def _of_points(verified: Verified) -> list[Number]:
             for share in (found.area.value, found.area.low, found.area.high)
         )
         text = "is the area of the class, as estimated from the points"
-        numbers.append(Number("Area", hectares(value), text, f"{_ha(low)} to {hectares(high)}"))
+        interval = f"{_ha(low, 2)} to {hectares(high, 2)}"
+        numbers.append(Number("Area", hectares(value, 2), text, interval))
     return numbers
 
 
-def hectares(value: float) -> str:
-    """An area for people, to three digits.
+def hectares(value: float, digits: int = 3) -> str:
+    """An area for people, to so many digits.
 
-    >>> hectares(12345.6), hectares(3.14159), hectares(0.012)
-    ('12,300 ha', '3.14 ha', '0.012 ha')
+    >>> hectares(12345.6), hectares(3.14159), hectares(0.012), hectares(82.4, 2)
+    ('12,300 ha', '3.14 ha', '0.012 ha', '82 ha')
     """
-    return f"{_ha(value)} ha"
+    return f"{_ha(value, digits)} ha"
 
 
-def _ha(value: float) -> str:
+def _ha(value: float, digits: int) -> str:
     if value <= 0:
         return "0"
-    digits = 2 - math.floor(math.log10(value))
+    digits = digits - 1 - math.floor(math.log10(value))
     text = f"{round(value, digits):,.{max(0, digits)}f}"
     return text.rstrip("0").rstrip(".") if digits > 0 else text
 

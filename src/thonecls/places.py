@@ -16,6 +16,7 @@ FloatArray = NDArray[np.float64]
 
 COMPONENTS = 10  # principal ones, in which spectra are compared
 MANY = 2000  # labels: of more a tree is made
+FEW_PAIRS = 200_000  # of spectra: fewer are compared one by one, without waiting for SciPy
 ALIKE = 0.95  # of the labels have another label this near, in spectrum
 CORNERS = ("upper left", "upper right", "lower left", "lower right")
 COMPASS = ("north-west", "north-east", "south-west", "south-east")
@@ -28,7 +29,8 @@ class Places:
     blocks: of `splits.BLOCK` pixels a side that hold labels; empty: quarters of the scene without
     any, by name; half: the half of the scene without any, if there is one; middle, farthest: how
     far from a label half of the scene lies, and all of it, in pixels; unlike: the share of what
-    is mapped whose spectrum is not near that of any label, None where that is not known.
+    is mapped whose spectrum is not near that of any label, None where that is not known;
+    apart: the same of the whole scene.
     """
 
     coverage: Coverage
@@ -39,6 +41,7 @@ class Places:
     middle: float
     farthest: float
     unlike: float | None = None
+    apart: float | None = None
 
 
 def find_places(
@@ -116,6 +119,14 @@ def unlike_labels(labels: FloatArray, others: FloatArray) -> BoolArray:
     """
     if len(labels) < 3 or not len(others):
         return np.zeros(len(others), dtype=bool)
-    tree = scipy.spatial.cKDTree(labels)
-    usual = np.asarray(tree.query(labels, k=2)[0])[:, 1]  # the nearest is itself
-    return np.asarray(tree.query(others)[0] > np.quantile(usual, ALIKE))
+    usual = _nearest(labels, labels, but_itself=True)
+    return np.asarray(_nearest(labels, others) > np.quantile(usual, ALIKE))
+
+
+def _nearest(labels: FloatArray, others: FloatArray, *, but_itself: bool = False) -> FloatArray:
+    """How far the others are from the nearest label, (n,)."""
+    if len(labels) * len(others) > FEW_PAIRS:
+        nth = 2 if but_itself else 1
+        return np.asarray(scipy.spatial.cKDTree(labels).query(others, k=[nth])[0])[:, 0]
+    squares = ((others[:, None] - labels[None]) ** 2).sum(axis=2)
+    return np.asarray(np.sqrt(np.sort(squares, axis=1)[:, int(but_itself)]))

@@ -23,6 +23,7 @@ class Display:
         self.console, self.quiet = console, quiet
         self.stopping = False
         self.previous: Any = None
+        self.plan, self.training = "", "training"
         self.bar = Bar(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -47,6 +48,21 @@ class Display:
             self.bar.stop()
         self._release()
 
+    def on_plan(self, words: str) -> None:
+        """Hear what training will take; shown with its first step."""
+        self.plan = words
+
+    def on_fold(self, done: int, total: int, at_a_time: int) -> None:
+        """Show which of the trainings is under way by which the map is judged."""
+        self.training = f"judging, {min(done + 1, total)} of {total}"
+        if at_a_time == 1:
+            return
+        if done == 0:
+            words = f"judging the map by {total} trainings, each without a part of the labels"
+            self._show(f"{words}, {at_a_time} at a time")
+            self.bar.reset(self.task, description="judging", note="", total=total)
+        self.bar.update(self.task, completed=done, note=f"{done} of {total} trainings")
+
     def on_step(self, progress: Progress[Any]) -> bool:
         """Show a step of training; True asks training to end here."""
         if self.previous is None:
@@ -55,10 +71,11 @@ class Display:
                 f"training on {progress.pixels:,} pixels for up to {progress.epochs} epochs; "
                 "Ctrl-C stops early and keeps what was learnt"
             )
+            self._tell(self.plan)
         speed = progress.pixels * (self.bar.tasks[0].speed or 0) / 1e3
         self.bar.update(
             self.task,
-            description="training",
+            description=self.training,
             total=progress.epochs * progress.steps,
             completed=(progress.epoch - 1) * progress.steps + progress.step,
             note=f"epoch {progress.epoch}/{progress.epochs}  loss {progress.figures.loss:.4f}  "
@@ -77,11 +94,13 @@ class Display:
         )
 
     def _show(self, message: str) -> None:
-        if self.quiet:
-            return
-        if message:
+        self._tell(message)
+        if not self.quiet:
+            self.bar.start()
+
+    def _tell(self, message: str) -> None:
+        if message and not self.quiet:
             self.console.print(message, soft_wrap=True)
-        self.bar.start()
 
     def _interrupt(self, _: int, __: FrameType | None) -> None:
         if self.stopping:

@@ -1,4 +1,4 @@
-"""Pictures a person wants to see: the scene with its labels, the map, and how training went."""
+"""Pictures a person wants to see: a scene in false colour, errors, and how training went."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from thonecls.scene import Scene
 # Okabe-Ito colours: told apart also without seeing red and green.
 CLASS, HIT, FALSE, MISSED = "#0072b2", "#009e73", "#d55e00", "#f0e442"
 QUIET, NODATA = "#f4f4f4", "#bbbbbb"
+WIDE = 5.2  # inches of a picture: the lettering stays readable at the width of a phone
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,52 +30,23 @@ class Truth:
     tested: NDArray[np.bool_]
 
 
-def draw_overview(
-    path: Path,
-    scene: Scene,
-    positives: NDArray[np.bool_] | None,
-    probability: NDArray[np.float32],
-    *,
-    title: str,
-    threshold: float = 0.5,
-    truth: Truth | None = None,
-) -> None:
-    """Save a PNG: false-colour scene with labels, probability and map; errors if truth is known.
-
-    scene: its first three bands are shown as red, green and blue.
-    """
-    figure, panels = _panels(3 if truth is None else 5, scene.shape, title)
-    axes = iter(panels)
-    _draw_scene(next(axes), scene, positives)
-    mapped = probability > threshold
-    if truth is not None:
-        _draw_classes(
-            next(axes),
-            np.where(truth.of_class, 1, np.where(truth.tested, 0, 2)),
-            [(QUIET, "other"), (CLASS, "class"), (NODATA, "not labelled")],
-            "Ground truth",
-        )
-    axis = next(axes)
-    image = axis.imshow(probability, vmin=0, vmax=1, cmap="viridis", interpolation="nearest")
-    _frame(axis, "Probability")
-    bar = axis.inset_axes((0.1, -0.065, 0.8, 0.035))
-    figure.colorbar(image, cax=bar, orientation="horizontal").ax.tick_params(labelsize=8)
-    kind = np.where(scene.valid, mapped, 2)
-    _draw_classes(next(axes), kind, [(QUIET, "other"), (CLASS, "class"), (NODATA, "nodata")], "Map")
-    if truth is not None:
-        kind = np.select([mapped & truth.of_class, mapped, truth.of_class], [1, 2, 3], 0)
-        _draw_classes(
-            next(axes),
-            np.where(truth.tested, kind, 4),
-            [
-                (QUIET, "right: other"),
-                (HIT, "right: class"),
-                (FALSE, "false alarm"),
-                (MISSED, "missed"),
-                (NODATA, "not tested"),
-            ],
-            "Errors",
-        )
+def draw_errors(path: Path, mapped: NDArray[np.bool_], truth: Truth) -> None:
+    """Save a PNG of where a map, (H, W), is right and where it is wrong."""
+    tall = WIDE * float(np.clip(mapped.shape[0] / mapped.shape[1], 0.3, 2.5))
+    figure = Figure(figsize=(WIDE, tall + 0.7))
+    axis = figure.add_axes((0, 0.7 / (tall + 0.7), 1, tall / (tall + 0.7)))
+    kind = np.select([mapped & truth.of_class, mapped, truth.of_class], [1, 2, 3], 0)
+    _draw_classes(
+        axis,
+        np.where(truth.tested, kind, 4),
+        [
+            (QUIET, "right: other"),
+            (HIT, "right: class"),
+            (FALSE, "false alarm"),
+            (MISSED, "missed"),
+            (NODATA, "not tested"),
+        ],
+    )
     save_figure(figure, path)
 
 
@@ -119,44 +91,11 @@ def false_colour(scene: Scene) -> NDArray[np.float32]:
     return image
 
 
-def _panels(count: int, shape: tuple[int, int], title: str) -> tuple[Figure, list[Axes]]:
-    """Panels of the scene's form side by side, with room for a title and for legends, in inches."""
-    wide, gap, above, below = 3.0, 0.15, 0.75, 0.7
-    tall = wide * float(np.clip(shape[0] / shape[1], 0.3, 2.5))
-    width, height = count * (wide + gap) + gap, above + tall + below
-    figure = Figure(figsize=(width, height))
-    # A file's name may hold a $, which is no formula.
-    figure.suptitle(title, fontsize=13, y=1 - 0.12 / height, va="top", parse_math=False)
-    places = [gap + i * (wide + gap) for i in range(count)]
-    return figure, [
-        figure.add_axes((left / width, below / height, wide / width, tall / height))
-        for left in places
-    ]
-
-
-def _frame(axis: Axes, name: str) -> None:
-    axis.set_title(name, fontsize=10)
-    axis.set_xticks([])
-    axis.set_yticks([])
-
-
-def _draw_scene(axis: Axes, scene: Scene, positives: NDArray[np.bool_] | None) -> None:
-    axis.imshow(false_colour(scene), interpolation="nearest")
-    name = "Scene in false colour"
-    if positives is not None:
-        rows, columns = np.nonzero(positives)
-        axis.scatter(columns, rows, s=9, c=MISSED, edgecolors="black", linewidths=0.4)
-        name += f", {len(rows)} labels"
-    _frame(axis, name)
-
-
-def _draw_classes(
-    axis: Axes, kinds: NDArray[Any], legend: list[tuple[str, str]], name: str
-) -> None:
+def _draw_classes(axis: Axes, kinds: NDArray[Any], legend: list[tuple[str, str]]) -> None:
     """A map of small whole numbers, each with its colour and name from the legend."""
     palette = np.array([_rgb(colour) for colour, _ in legend], dtype=np.uint8)
     axis.imshow(palette[kinds.astype(np.int64)], interpolation="nearest")
-    _frame(axis, name)
+    axis.set(xticks=[], yticks=[])
     present = set(np.unique(kinds).tolist())
     axis.legend(
         handles=[
@@ -167,7 +106,7 @@ def _draw_classes(
         loc="upper center",
         bbox_to_anchor=(0.5, -0.01),
         ncols=3,
-        fontsize=8,
+        fontsize=9,
         frameon=False,
         handlelength=1.2,
         columnspacing=1.0,
@@ -178,8 +117,8 @@ def _rgb(colour: str) -> tuple[int, int, int]:
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
-def save_figure(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, path: Path, dpi: int = 130) -> None:
     """Write a figure as PNG, whole or not at all."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=130)
+    figure.savefig(buffer, format="png", dpi=dpi)
     write_atomically(path, buffer.getvalue())

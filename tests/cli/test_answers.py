@@ -12,7 +12,8 @@ import rasterio
 
 from commands import run
 from thonecls.datasets import Example, write_example
-from thonecls.inputs import read_labels
+from thonecls.errors import LabelError
+from thonecls.inputs import read_labels, read_scene
 from thonecls.options import LabelOptions
 from thonecls.scene import Grid
 
@@ -56,7 +57,12 @@ def test_checked_points_tell_how_right_the_map_is(
     assert "has an answer" in capsys.readouterr().err
     answer(points, example.truth, but=4)
     assert run("report", trained, "--verified", points) == 0
-    assert "by points that were checked" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "by points that were checked" in shown
+    words = shown.splitlines()[1]
+    assert words.endswith(" ha). Intervals hold the truth 19 times in 20.")
+    page = (trained / "report.html").read_text("utf-8").replace("\N{NO-BREAK SPACE}", " ")
+    assert words in page  # the same numbers on the page and in the terminal
     assert run("report", trained, "--verified", points, "--json") == 0
     found = json.loads(capsys.readouterr().out)["verified"]["found"]
     assert (found["asked"], found["answered"]) == (50, 46)
@@ -137,6 +143,17 @@ def test_a_column_of_labels_and_a_file_of_negatives_say_where_the_class_is_not(
     frame[["geometry"]].iloc[:1].to_file(tmp_path / "no.gpkg")
     with pytest.raises(Exception, match="1 pixels are marked as the class and as not the class"):
         read_labels(tmp_path / "labels.gpkg", grid, options)
+
+
+@pytest.mark.parametrize("name", ["level_2", "Class", "TYPE"])
+def test_a_column_of_kinds_is_known_by_its_name(
+    example: Example, name: str, tmp_path: Path
+) -> None:
+    frame = geopandas.read_file(example.labels)[["species", "geometry"]]
+    frame.rename(columns={"species": name}).to_file(tmp_path / "labels.gpkg")
+    grid = read_scene(example.scene).grid
+    with pytest.raises(LabelError, match=f"kinds in its column '{name}'"):
+        read_labels(tmp_path / "labels.gpkg", grid)
 
 
 def test_several_classes_in_a_layer_are_named_and_asked_about(

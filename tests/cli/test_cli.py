@@ -282,7 +282,7 @@ def test_demo_writes_its_folder_and_prints_its_scores(
     assert run(*command) == 0
     out = " ".join(capsys.readouterr().out.split())
     summary = json.loads((tmp_path / "demo/run.json").read_text("utf-8"))
-    assert f"F1 {summary['scores']['f1']:.2f}" in out
+    assert f"F1 {summary['scores']['f1']:.1f}" in out
     assert (summary["class"], summary["positives"]) == ("Corn-notill", 100)
     assert summary["config"]["unlabeled"] == 50
     assert Model.load(tmp_path / "demo/model.safetensors").training["unlabeled"] == 50

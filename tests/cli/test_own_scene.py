@@ -24,6 +24,7 @@ from rio_cogeo.cogeo import cog_validate
 from commands import run
 from thonecls.datasets import Example, write_example
 from thonecls.model import Model
+from thonecls.options import SceneOptions
 from thonecls.workflow import check_scene
 from thonecls.workflow.commands import repeat_command
 
@@ -73,13 +74,28 @@ def test_check_says_that_all_is_well(
     assert "reprojected from EPSG:4326" in words["labels"]
     assert "60 pixels" in words["labelled pixels"]
     assert run("check", example.scene, example.labels, *WHERE, "--order", "3") == 0
-    assert "ready: thonecls train" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "ready: thonecls train" in shown
+    assert "--where \"species = 'lantana'\"" in shown  # as a person would write it, on one line
+    assert words["no data"].startswith(("about", "none"))
+    assert "unlike that of any label" in words["likeness"]
     given = ["--drop-bad-bands", "--order", "3"]
     assert run("check", example.scene, example.labels, *WHERE, *given, "--json") == 0
     scene, labels = str(example.scene), str(example.labels)
     expected = ["thonecls", "train", scene, labels, "--drop-bad-bands", *WHERE]
     expected += ["--method", "t-honecls", "--order", "3"]
     assert shlex.split(said(capsys)["command"]) == [*expected, "--out", "run"]
+
+
+def test_check_tells_how_much_of_a_scene_has_no_data(tmp_path: Path) -> None:
+    cube = np.random.default_rng(0).random((60, 50, 4), dtype=np.float32)
+    cube[:15] = -1
+    np.save(tmp_path / "scene.npy", cube)
+    found = check_scene(
+        tmp_path / "scene.npy", scene_options=SceneOptions(nodata=-1.0, bands_axis="last")
+    )
+    words = {finding["subject"]: finding["words"] for finding in found["findings"]}
+    assert words["no data"] == "about 25 % of the scene"
 
 
 @pytest.mark.parametrize(("step", "told"), [(1, True), (20, False)])

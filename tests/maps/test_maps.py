@@ -27,8 +27,11 @@ from rio_cogeo.cogeo import cog_validate
 
 from thonecls.errors import ConfigError, FileError, SceneError
 from thonecls.maps import (
+    Backdrop,
     LayerWriter,
     MapWriter,
+    Marks,
+    draw_map,
     rgb_bands,
     write_polygons,
     write_qml,
@@ -827,9 +830,34 @@ def test_a_quicklook_shows_the_class_where_it_is_and_north_up(tmp_path: Path) ->
         source = write_scene(folder / "scene.tif", grid)
         write_classes(folder, classes, grid)
         write_quicklook(folder / "look.png", source, folder / "map.tif")
-        rows = is_blue(imread(folder / "look.png")[:-150])  # without the legend
+        rows = is_blue(imread(folder / "look.png")[:-200])  # without the legend
         middle = imread(folder / "look.png").shape[0] / 2
         assert (np.median(rows) < middle) == top
+
+
+def test_labels_are_drawn_where_they_lie_and_leave_the_map_between_them(tmp_path: Path) -> None:
+    """Found, missed and unjudged ones; on a scene whose rows run north too."""
+
+    def yellow(picture: NDArray[Any]) -> Any:
+        red, green, blue = (picture[..., i] for i in range(3))
+        return (red > 0.85) & (green > 0.8) & (blue < 0.4)
+
+    for grid, top in ((SMALL, True), (GRIDS[2], False)):
+        folder = tmp_path / str(top)
+        folder.mkdir()
+        source = write_scene(folder / "scene.tif", grid)
+        pixels = np.arange(grid.shape[1])  # the first row
+        marks = Marks(pixels, np.where(pixels % 3, 1.0, np.nan))
+        write_quicklook(folder / "look.png", source, None, marks=marks)
+        picture = imread(folder / "look.png")[:-200]  # without the legend
+        found = yellow(picture)
+        assert found.any()
+        assert (np.median(found.nonzero()[0]) < len(picture) / 2) == top
+    whole = Backdrop(np.full((300, 300, 3), 0.5), (300, 300), ("1", "2", "3"))
+    everywhere = Marks(np.arange(90_000), np.ones(90_000))
+    draw_map(tmp_path / "full.png", whole, np.ones((300, 300)), marks=everywhere)
+    blue = imread(tmp_path / "full.png")[60:-250]
+    assert ((blue[..., 2] > blue[..., 0] + 0.2).mean()) > 0.3
 
 
 def test_a_quicklook_of_another_scene_is_refused(tmp_path: Path) -> None:

@@ -207,7 +207,7 @@ def test_another_method_that_makes_another_map() -> None:
     opinions = [Opinion("sam", 0.33, 0.2), Opinion("ace", 0.3, 0.35)]
     found = good_run(opinions=opinions)
     assert names(found) == {"opinions"}
-    assert "(ace) finds 30 % of the scene" in found.cautions[0].text
+    assert "(ace) marks 30 % of the scene" in found.cautions[0].text
     assert "share only 35 %" in found.cautions[0].text
     assert found.level == "check"
 
@@ -355,3 +355,20 @@ def test_any_probabilities_give_a_report_in_range(
         assert low is not None
         assert high is not None
         assert -1e-12 <= low <= estimate.value <= high <= 1 + 1e-12
+
+
+def test_the_summary_names_the_bare_half_and_the_area() -> None:
+    places = replace(find_places(np.arange(0, 4000, 37), (100, 100)), coverage="all")
+    assert places.half == "lower half"
+    words = summarise(good_run(places=places), "12 ha")
+    assert "of the scene (12 ha)" in words
+    assert words.endswith("The lower half of the scene has no label.")
+    part = summarise(good_run(places=replace(places, coverage="part")))
+    assert "from a part of the scene only (the lower half has none)" in part
+
+
+def test_one_number_for_what_is_mapped() -> None:
+    """The scene's own share, not that of the pixels that are looked at."""
+    found = good_run(opinions=[Opinion("sam", 0.33, 0.2)], covered=0.07)
+    assert "this map 7.0 %" in found.cautions[0].text
+    assert "covers 7.0 % of the scene" in summarise(found)

@@ -17,10 +17,9 @@ import pytest
 from commands import run as thonecls
 from crashing import CONFIG, World, make_world
 from thonecls.errors import ConfigError
+from thonecls.maps import Backdrop, draw_map
 from thonecls.maps.styles import write_qml
 from thonecls.methods.models import load_model
-from thonecls.report import draw_overview
-from thonecls.scene import Scene
 from thonecls.workflow import TrainOptions, map_scene, train_scene
 
 ODD = "sc$\\frac$.tif"
@@ -73,9 +72,8 @@ def test_a_dollar_in_a_name_is_no_formula(
     assert (tmp_path / "map/overview.png").exists()
     for path in [*(tmp_path / "map").glob("*.qml"), *(tmp_path / "map").glob("*.xml")]:
         ElementTree.parse(path)
-    scene = Scene(np.ones((3, 4, 5), np.float32), np.ones((4, 5), bool))
-    probability = np.zeros((4, 5), np.float32)
-    draw_overview(tmp_path / "a.png", scene, None, probability, title=ODD)
+    backdrop = Backdrop(np.ones((4, 5, 3)), (4, 5), ("1", "2", "3"))
+    draw_map(tmp_path / "a.png", backdrop, np.zeros((4, 5), np.float32), title=ODD, label=ODD)
 
 
 def test_a_map_is_there_though_its_picture_fails(

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from thonecls.config import PRESETS, TrainConfig
 from thonecls.errors import ConfigError
-from thonecls.methods import METHODS
+from thonecls.methods import METHODS, unknown_method
 from thonecls.methods.settings import settings
 from thonecls.options import LabelOptions, SceneOptions
 from thonecls.version import __version__
@@ -145,7 +145,7 @@ def resolve(preset: str, overrides: TrainConfig, method: str = "t-honecls") -> T
     """A preset with the settings that were given, for a method."""
     given = given_settings(overrides)
     if method not in METHODS:
-        raise ConfigError(f"there is no method {method!r}: `thonecls methods` lists them")
+        raise unknown_method(method)
     if not METHODS[method].network:
         for name in given.keys() - {"unlabeled", "device"}:
             flag = f"--{name.replace('_', '-')}"
@@ -165,30 +165,40 @@ def conclude(summary: dict[str, Any], as_json: bool) -> int:
 
 def _print_summary(summary: dict[str, Any]) -> None:
     console = Console()
-    scores = summary.get("scores")
     for problem in summary.get("problems", []):
         console.print(f"[bold yellow]warning:[/bold yellow] {escape(problem)}", soft_wrap=True)
     if "verdict" in summary:
         _print_verdict(console, summary)
         return
+    if "mapped_share" in summary:
+        _print_map(console, summary)
+        return
     table = Table(show_header=False, box=None, pad_edge=False)
-    made = "mapped_share" in summary
     for name, value in summary.items():
-        if name not in ("scores", "warning", "problems") and not (made and name in IN_FOLDER):
+        if name != "problems":
             table.add_row(name.replace("_", " "), escape(_shown(value)))
     console.print(table)
-    if scores:
-        console.print(
-            f"[bold]precision {scores['precision']:.2f}  recall {scores['recall']:.2f}  "
-            f"F1 {scores['f1']:.2f}[/bold]  AUC {scores['auc']:.2f}  "
-            f"({scores['positives']} of {scores['pixels']} test pixels are of the class)"
-        )
+
+
+def _print_map(console: Console, summary: dict[str, Any]) -> None:
+    """The end of mapping: how much is mapped, how much of it is a guess, where to look."""
+    words = f"The map covers {_share(summary['mapped_share'])} of the scene"
+    if "novel_share" in summary and "warning" not in summary:  # which tells it too
+        words += f"; {_share(summary['novel_share'])} of the scene is unlike the training scene"
+    console.print(f"[bold]{escape(words)}.[/bold]", soft_wrap=True)
+    for note in summary["notes"]:
+        console.print(f"note: {escape(note)}", soft_wrap=True)
     if "warning" in summary:
-        console.print(f"[bold yellow]warning:[/bold yellow] {escape(summary['warning'])}")
-    if made:
-        console.print(f"picture: {escape(str(Path(summary['out']) / 'overview.png'))}")
-    if not summary.get("finished", True):
-        console.print("training was stopped early: the model and its map are usable as they are")
+        console.print(
+            f"[bold yellow]warning:[/bold yellow] {escape(summary['warning'])}", soft_wrap=True
+        )
+    console.print(f"picture: {escape(str(Path(summary['out']) / 'overview.png'))}", soft_wrap=True)
+
+
+def _share(value: float) -> str:
+    from thonecls.trust.evidence import percent  # here: help must not wait for it
+
+    return percent(value)
 
 
 def _print_verdict(console: Console, summary: dict[str, Any]) -> None:
@@ -198,8 +208,8 @@ def _print_verdict(console: Console, summary: dict[str, Any]) -> None:
     console.print(escape(summary["finding"]), soft_wrap=True)
     if scores := summary.get("scores"):
         console.print(
-            f"[bold]precision {scores['precision']:.2f}  recall {scores['recall']:.2f}  "
-            f"F1 {scores['f1']:.2f}[/bold]  AUC {scores['auc']:.2f}, against the truth "
+            f"[bold]precision {scores['precision']:.1f}  recall {scores['recall']:.1f}  "
+            f"F1 {scores['f1']:.1f}[/bold]  AUC {scores['auc']:.1f}, against the truth "
             f"({scores['positives']} of {scores['pixels']} test pixels are of the class)",
             soft_wrap=True,
         )

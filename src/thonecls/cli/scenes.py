@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import json as jsonlib
+import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -156,9 +157,9 @@ def _print_findings(found: dict[str, Any]) -> None:
     console = Console()
     console.print(table)
     if not found["fit"]:
-        console.print("[bold red]this will not work yet:[/bold red] mend what is marked ✕")
+        console.print("[bold red]this will not work yet:[/bold red] fix the items marked ✕")
     elif found["command"] is not None:
-        console.print(f"ready: {escape(found['command'])}")
+        console.print(f"ready: {escape(found['command'])}", soft_wrap=True)
 
 
 @app.command
@@ -166,7 +167,7 @@ def train(
     scene: SceneFile,
     labels: LabelsFile,
     *,
-    out: Out,
+    out: Out = Path("run"),
     preset: ScenePreset = None,
     method: Annotated[
         str | None,
@@ -267,7 +268,10 @@ def train(
             overwrite=overwrite,
             resume=resume,
             checkpoint_every=checkpoint_every,
+            jobs=os.cpu_count() or 1,
+            on_plan=display.on_plan,
             on_step=display.on_step,
+            on_fold=display.on_fold,
             on_window=display.on_window,
         )
     return conclude(summary, json)
@@ -318,7 +322,7 @@ def map_command(
         list[str], Parameter(help="Scenes to map, or patterns such as 'flights/*.tif'.")
     ],
     *,
-    out: Out,
+    out: Out = Path("map"),
     threshold: Threshold = None,
     floats: Floats = False,
     minimum_area: MinimumArea = None,
@@ -439,29 +443,15 @@ def report(
         print(jsonlib.dumps(written))
         return 0
     console = Console()
-    words = found.summary
-    if written["verified"] is not None:
-        of_points = written["verified"]["found"]
-        words = ", ".join(
-            _with_interval(of_points[name]) for name in ("recall", "precision", "area")
-        )
     console.print(f"[bold]{escape(found.verdict.words)}[/bold]", soft_wrap=True)
-    console.print(escape(words), soft_wrap=True)
+    console.print(escape(found.summary), soft_wrap=True)
     if found.scores is not None:
         scores = found.scores
         console.print(
-            f"precision {scores.precision:.2f}  recall {scores.recall:.2f}  F1 {scores.f1:.2f}"
+            f"precision {scores.precision:.1f}  recall {scores.recall:.1f}  F1 {scores.f1:.1f}"
         )
     console.print(f"report: {escape(str(run / 'report.html'))}", soft_wrap=True)
     return 0
-
-
-def _with_interval(estimate: dict[str, Any]) -> str:
-    """An estimate of a report.json in words."""
-    name = {"area": "class on"}.get(estimate["name"], estimate["name"])
-    of = " of the scene" if estimate["name"] == "area" else ""
-    value, low, high = (100 * estimate[key] for key in ("value", "low", "high"))
-    return f"{name} {value:.0f} % ({low:.0f} to {high:.0f} %){of}"
 
 
 @app.command

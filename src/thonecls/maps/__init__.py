@@ -6,7 +6,14 @@ from thonecls.maps.cogs import MISSING, disk_errors
 from thonecls.maps.layers import LayerWriter
 from thonecls.maps.measure import Measure
 from thonecls.maps.polygons import write_polygons
-from thonecls.maps.quicklook import rgb_bands, write_quicklook
+from thonecls.maps.quicklook import (
+    Backdrop,
+    Marks,
+    draw_map,
+    name_bands,
+    rgb_bands,
+    write_quicklook,
+)
 from thonecls.maps.styles import Kind, write_qml
 from thonecls.maps.writer import MAP, PROBABILITY, MapWriter
 
@@ -14,11 +21,15 @@ __all__ = [
     "MAP",
     "MISSING",
     "PROBABILITY",
+    "Backdrop",
     "Kind",
     "LayerWriter",
     "MapWriter",
+    "Marks",
     "Measure",
     "disk_errors",
+    "draw_map",
+    "name_bands",
     "rgb_bands",
     "write_polygons",
     "write_qml",

@@ -5,11 +5,14 @@ The cards can be read without torch or scikit-learn: a method loads its procedur
 
 from __future__ import annotations
 
+import difflib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from thonecls.errors import ConfigError
 
 if TYPE_CHECKING:
     from thonecls.methods.procedures import PriorChoice, ScoreMap
@@ -199,3 +202,14 @@ def as_markdown() -> str:
         cells = (f"`{name}`", method.minimises, prior, method.on, method.paper, constants)
         lines.append(f"| {' | '.join(cell.replace('|', '∣') for cell in cells)} |")
     return "\n".join(lines)
+
+
+def unknown_method(name: str) -> ConfigError:
+    """The error for a method that is not in the catalogue, with the one that was perhaps meant.
+
+    >>> str(unknown_method("maxnt"))
+    "there is no method 'maxnt', did you mean maxent? See `thonecls methods`"
+    """
+    near = difflib.get_close_matches(name, METHODS, n=1)
+    meant = f", did you mean {near[0]}? See" if near else ": see"
+    return ConfigError(f"there is no method {name!r}{meant} `thonecls methods`")

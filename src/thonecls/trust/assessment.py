@@ -165,7 +165,7 @@ def assess(
         *([Caution("degenerate", degenerate, DEGENERATE, "poor")] if degenerate else []),
         *about_places(places, None if found is None else found.recall),
         *_about_held_out(found, threshold, places),
-        *about_opinions(opinions, share),
+        *about_opinions(opinions, share if covered is None else covered),
         *about_spectra(places),
         *about_history(history or {}),
         *(about_prevalence(prevalence) if places is None or places.coverage == "all" else ()),
@@ -228,8 +228,11 @@ def _about_held_out(
     yield from about_precision(found.precision, threshold, found.suggested.threshold)
 
 
-def summarise(report: TrustReport) -> str:
-    """What the map finds and how much of it is right, in a sentence or two."""
+def summarise(report: TrustReport, area: str = "") -> str:
+    """What the map finds and how much of it is right, in a sentence or two.
+
+    area: of what is mapped, in words, where it is known.
+    """
     if any(caution.name == "degenerate" for caution in report.cautions):
         return (
             f"The map says nothing: it covers {percent(report.covered)} of the scene. Do not use "
@@ -238,7 +241,9 @@ def summarise(report: TrustReport) -> str:
     found = report.held_out
     if report.share == 0 and report.covered == 0:
         return f"The map marks nothing: no probability is above {report.threshold:.4g}."
-    covers = f"The map covers {percent(report.covered)} of the scene"
+    share = f"{percent(report.covered)} of the scene{f' ({area})' if area else ''}"
+    covers = f"The map covers {share}"
+    half = None if report.places is None else report.places.half
     if found is None:
         return (
             f"{covers}. How much of the class it finds, and how much of what it marks is right, "
@@ -247,11 +252,12 @@ def summarise(report: TrustReport) -> str:
     recall, precision = found.recall, found.precision
     if report.vague:
         why = "labels come from a part of the scene only"
+        why += f" (the {half} has none)" if half else ""
         if not report.elsewhere:
-            why = (
-                f"other methods make quite another map of the same labels; of labels left out of "
-                f"training it finds {percent(recall.value)}"
-            )
+            other = any(caution.name == "opinions" for caution in report.cautions)
+            why = "much of what it marks looks like no label"
+            why = "other methods make quite another map of the same labels" if other else why
+            why += f"; of labels left out of training it finds {percent(recall.value)}"
         return (
             f"{covers}. How much of the class it finds, and how much of what it marks is right, is "
             f"not known, for {why}."
@@ -264,8 +270,8 @@ def summarise(report: TrustReport) -> str:
         )
     return (
         f"The map finds {_about(recall.value)} ({span(recall.low, recall.high)}) of the "
-        f"class, by labels left out of training, and covers {percent(report.covered)} of the "
-        f"scene; {right}."
+        f"class, by labels left out of training, and covers {share}; {right}."
+        + (f" The {half} of the scene has no label." if half else "")
     )
 
 

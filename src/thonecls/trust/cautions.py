@@ -113,11 +113,10 @@ def about_opinions(opinions: Sequence[Opinion], share: float) -> Iterator[Cautio
     first = max(opinions, key=lambda opinion: opinion.agreement)
     yield Caution(
         "opinions",
-        f"A second method ({first.method}) finds {percent(first.share)} of the scene with the same "
+        f"A second method ({first.method}) marks {percent(first.share)} of the scene with the same "
         f"labels, this map {percent(share)}; of what either marks they share only "
         f"{percent(first.agreement)}.",
-        "See where they differ (below), and check some of these places: `thonecls sample` draws "
-        "points.",
+        "See below where they differ, and check points of the map: `thonecls sample` draws them.",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,18 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thonecls.config import FAST, TrainConfig
-from thonecls.costs import in_words, mapping_cost, ratio_costs, training_cost
+from thonecls.costs import in_words, judging, mapping_cost, ratio_costs, training_cost
 from thonecls.inputs import LabelInput, SceneInput, read_labels, read_scene
 from thonecls.methods import METHODS
 from thonecls.novelty import find_odd
 from thonecls.options import LabelOptions, SceneOptions
-from thonecls.places import distances, find_places, lattice
+from thonecls.places import find_places, lattice, spectral_components, unlike_labels
 from thonecls.raster import RasterSource, find_bad_bands
-from thonecls.scene import FloatArray
+from thonecls.scene import FloatArray, Source
 from thonecls.splits import BLOCK, PLACES, Coverage, blocks_of
 from thonecls.vector.places import describe
 from thonecls.workflow.commands import TrainOptions, train_command
-from thonecls.workflow.looking import find_trouble, look_over, spectra_at
+from thonecls.workflow.looking import ROWS, find_trouble, look_over, read_lattice, spectra_at
 
 Status = Literal["ok", "note", "problem"]
 FEW = 20  # labels: with fewer a map is a guess
@@ -70,9 +71,14 @@ def check_scene(
         findings.append(Finding("nodata", trouble, "problem"))
     if labels is not None:
         marked = read_labels(labels, opened.grid, label_options)
-        findings += _about_labels(opened, marked, rng)
+        findings += _about_labels(opened, marked, sample, rng)
         if picture is not None and marked.mask.any():
-            draw_labels_of(picture, np.flatnonzero(marked.mask), opened.grid.shape)
+            from thonecls.maps import Marks  # here: matplotlib would slow every check
+            from thonecls.workflow.pictures import draw_labels
+
+            at = np.flatnonzero(marked.mask)
+            title = f"{scene.name}, {at.size:,} labels"
+            draw_labels(picture, opened, Marks(at, np.full(at.size, np.nan)), title=title)
             findings.append(Finding("picture", str(picture)))
     findings += _about_cost(opened, config if METHODS[method].network else None)
     return {
@@ -89,19 +95,6 @@ def check_scene(
         ),
         "fit": all(finding.status != "problem" for finding in findings),
     }
-
-
-def draw_labels_of(path: Path, pixels: NDArray[np.int64], shape: tuple[int, int]) -> None:
-    """A PNG of labels, and of how far the rest of the scene is from them."""
-    from thonecls.diagrams import draw_distance  # here: matplotlib would slow every check
-    from thonecls.files import write_atomically
-
-    rows, columns = lattice(shape)
-    step = np.array(shape) / (len(rows), len(columns))
-    at = np.stack(np.divmod(pixels, shape[1]), axis=1) / step
-    away = distances(pixels, shape, rows, columns)
-    unknown = np.full(len(at), np.nan)
-    write_atomically(path, draw_distance(away, at, unknown, aspect=float(step[0] / step[1])))
 
 
 def _about_scene(scene: SceneInput, sample: FloatArray) -> list[Finding]:
@@ -122,11 +115,36 @@ def _about_scene(scene: SceneInput, sample: FloatArray) -> list[Finding]:
     if isinstance(source, RasterSource):
         bad = find_bad_bands(source)
         if bad:
-            listed = ", ".join(f"{number} ({why})" for number, why in list(bad.items())[:4])
-            more = f" and {len(bad) - 4} more" if len(bad) > 4 else ""
-            words = f"{listed}{more}: leave them out with --drop-bad-bands"
+            words = f"{list_bad(bad)}: leave them out with --drop-bad-bands"
             found.append(Finding("bad bands", words, "note"))
-    return [*found, *_about_values(sample)]
+    return [*found, *_about_values(sample), *_about_nodata(source)]
+
+
+def list_bad(bad: Mapping[int, str]) -> str:
+    """Bands by number with their reasons, each of which is said once.
+
+    >>> list_bad({3: "dead", 8: "noise", 9: "noise", 10: "noise", 12: "noise"})
+    '3 (dead), 8-10 and 12 (noise)'
+    """
+    listed = []
+    for why in dict.fromkeys(bad.values()):
+        runs: list[list[int]] = []
+        for number in (number for number, reason in bad.items() if reason == why):
+            if runs and runs[-1][-1] == number - 1:
+                runs[-1].append(number)
+            else:
+                runs.append([number])
+        names = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+        *first, last = names
+        listed.append(f"{', '.join(first)} and {last} ({why})" if first else f"{last} ({why})")
+    return ", ".join(listed)
+
+
+def _about_nodata(source: Source) -> list[Finding]:
+    """The share of the scene without data, by some of its rows."""
+    share = 1 - float(read_lattice(source, *lattice(source.shape, ROWS)).valid.mean())
+    words = f"about {100 * share:.0f} % of the scene" if share else "none where it was looked"
+    return [Finding("no data", words)]
 
 
 def _about_values(sample: FloatArray) -> list[Finding]:
@@ -146,7 +164,9 @@ def _about_values(sample: FloatArray) -> list[Finding]:
     return found
 
 
-def _about_labels(scene: SceneInput, labels: LabelInput, rng: np.random.Generator) -> list[Finding]:
+def _about_labels(
+    scene: SceneInput, labels: LabelInput, sample: FloatArray, rng: np.random.Generator
+) -> list[Finding]:
     pixels = np.flatnonzero(labels.mask)
     found = [Finding("labels", words) for words in labels.notes]
     looked = pixels
@@ -164,14 +184,28 @@ def _about_labels(scene: SceneInput, labels: LabelInput, rng: np.random.Generato
         status = "note"
         count += f": {FEW} or more are better, about 100 work well"
     found += [Finding("labelled pixels", count, status), *_about_spread(pixels, scene)]
+    found += _about_likeness(spectra, sample)
     strange = looked[valid][find_odd(spectra)]
     if strange.size:
         rows, columns = np.divmod(strange[:4], scene.grid.shape[1])
         places = ", ".join(f"row {r} column {c}" for r, c in zip(rows, columns, strict=True))
         more = f" and {strange.size - 4} more" if strange.size > 4 else ""
-        words = f"{strange.size} labels have spectra unlike the others: {places}{more}"
+        words = (
+            f"{strange.size} {'labels have' if strange.size > 1 else 'label has a'} "
+            f"{'spectra' if strange.size > 1 else 'spectrum'} unlike the others: {places}{more}"
+        )
         found.append(Finding("outliers", words, "note"))
     return found
+
+
+def _about_likeness(labels: FloatArray, scene: FloatArray) -> list[Finding]:
+    """How much of the scene is far from any label in spectrum."""
+    if len(labels) < 3 or not len(scene):
+        return []
+    together = spectral_components(np.concatenate([labels, scene]))
+    apart = float(unlike_labels(together[: len(labels)], together[len(labels) :]).mean())
+    words = f"{100 * apart:.0f} % of the scene has a spectrum unlike that of any label"
+    return [Finding("likeness", words)]
 
 
 def _about_spread(pixels: NDArray[np.int64], scene: SceneInput) -> list[Finding]:
@@ -224,8 +258,7 @@ def _about_cost(scene: SceneInput, config: TrainConfig | None) -> list[Finding]:
     else:
         training, mapping = training_cost(config, pixels, cores), mapping_cost(pixels, cores)
         how = "on blocks of the scene" if config.block else "on the whole scene"
-        judged = in_words(TrainOptions().folds * training.seconds)
-        how += f"; {judged} more to judge the map by labels left out (--folds 0: not)"
+        how += f"; {judging(training, TrainOptions().folds)}"
     return [
         Finding(
             f"training, {cores} cores",

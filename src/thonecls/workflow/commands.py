@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from unicodedata import category
 
 from thonecls.config import PRESETS, TrainConfig
 from thonecls.errors import ConfigError
-from thonecls.methods import METHODS
+from thonecls.methods import METHODS, unknown_method
 from thonecls.methods.settings import SETTINGS, settings
 from thonecls.options import LabelOptions, SceneOptions
 from thonecls.schema import MOST_LABEL
@@ -51,7 +51,7 @@ class TrainOptions:
         check_threshold(self.threshold)
         check_minimum_area(self.minimum_area)
         if self.method not in METHODS:
-            raise ConfigError(f"there is no method {self.method!r}: see `thonecls methods`")
+            raise unknown_method(self.method)
         if odd := next((c for c in self.label if category(c) in ("Cc", "Cs")), None):
             raise ConfigError(f"'label' must be a name, without control characters. Got {odd!r}")
         if self.seeds < 1:
@@ -79,6 +79,18 @@ USUAL: dict[str, Any] = {
 }
 
 
+def quoted(words: Sequence[str]) -> str:
+    """A command to be copied; words with apostrophes stand between plain quotation marks.
+
+    >>> print(quoted(["thonecls", "check", "--where", "kind = 'oak'", "--label", "an oak"]))
+    thonecls check --where "kind = 'oak'" --label 'an oak'
+    """
+    return " ".join(
+        f'"{word}"' if "'" in word and not set(word) & set('"$`\\!') else shlex.quote(word)
+        for word in words
+    )
+
+
 def train_command(
     scene: Path, labels: Path, options: Mapping[str, Any], config: TrainConfig | None
 ) -> str:
@@ -86,7 +98,7 @@ def train_command(
     words = ["thonecls", "train", str(scene), str(labels), *_flags(options, USUAL)]
     if config is not None:
         words += ["--method", "t-honecls", *_config_flags(asdict(config))]
-    return shlex.join([*words, "--out", "run"])
+    return quoted([*words, "--out", "run"])
 
 
 def repeat_command(run: Mapping[str, Any]) -> str:
@@ -96,14 +108,14 @@ def repeat_command(run: Mapping[str, Any]) -> str:
         words += ["--positives", run["positives"]]
         if run["method"] in SETTINGS:
             words += ["--preset", "fast", *_config_flags(run["config"])]
-        return shlex.join([*map(str, words), "--out", run["out"]])
+        return quoted([*map(str, words), "--out", run["out"]])
     words = ["thonecls", "train", run["cube"], run["labels"], "--out", run["out"]]
     words += _flags({name: run[name] for name in USUAL if name in run}, USUAL)
     if run["method"] in SETTINGS:
         words += _config_flags(run["config"], run["method"])
     if run.get("threshold_reason") == GIVEN:
         words += ["--threshold", str(run["threshold"])]
-    return shlex.join(words)
+    return quoted(words)
 
 
 def _config_flags(config: Mapping[str, Any], method: str = "t-honecls") -> list[str]:

@@ -12,6 +12,7 @@ import numpy as np
 from thonecls.config import TrainConfig
 from thonecls.inputs import LabelInput, SceneInput
 from thonecls.losses import ADDITIVE
+from thonecls.maps import Marks
 from thonecls.methods.models import AnyModel
 from thonecls.metrics import find_degenerate
 from thonecls.model import Crossfit
@@ -76,8 +77,7 @@ def conclude(
         label=task.options.label,
         minimum_area=task.options.minimum_area,
         polygons=task.options.polygons,
-        threshold=summary["threshold"],
-        positives=task.positives,
+        marks=marks_of(left_out, summary["threshold"]),
         learnt_from=summary["positives"],
     )
     summary["notes"] += failed.get("notes", [])
@@ -119,6 +119,12 @@ def draw_training(task: Task, models: Sequence[AnyModel]) -> dict[str, Any]:
 def _add_problems(summary: dict[str, Any], failed: dict[str, Any]) -> None:
     if told := failed.get("problems"):
         summary["problems"] = [*summary.get("problems", []), *told]
+
+
+def marks_of(left_out: Crossfit, threshold: float) -> Marks:
+    """Labels as they are drawn: found or missed by a model that has not seen them."""
+    known = np.isfinite(left_out.probability)
+    return Marks(left_out.pixels, np.where(known, left_out.probability > threshold, np.nan))
 
 
 def make_and_judge(
@@ -181,11 +187,16 @@ def _of_training(task: Task, models: Sequence[AnyModel]) -> dict[str, Any]:
         "positives": last["positives"],
         **told,
         **{name: last[name] for name in ("coverage", "recall_left_out") if name in last},
-        "finished": last["finished"] and len(models) == task.options.seeds,
+        "finished": last["finished"] and len(models) == task.options.seeds and not _stopped(task),
         "seconds": round(sum(model.training["seconds"] for model in models), 3),
         "config": last.get("config", asdict(task.config)),
         "versions": last["versions"],
     }
+
+
+def _stopped(task: Task) -> bool:
+    """Whether somebody stopped a training that was to judge the map."""
+    return any(task.out.glob("checkpoint-fold*"))
 
 
 def _warning(

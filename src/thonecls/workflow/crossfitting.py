@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from thonecls.methods.models import AnyModel
 from thonecls.methods.spectral_model import fit_spectral, thinned
 from thonecls.model import Crossfit, Scorer
 from thonecls.scene import BoolArray, FloatArray, Scene, Source
-from thonecls.splits import coverage_of, judging_folds
+from thonecls.splits import Folds, coverage_of, judging_folds
 
 SIDE = 64  # pixels of the windows in which labels are scored
 MOST = 500  # labels that a second opinion learns from: it is to take seconds
@@ -30,20 +30,38 @@ def crossfit(
     device: str = "auto",
 ) -> Crossfit:
     """Every label scored by a model of others; fit: of (H, W) positives and the fold's number."""
-    pixels = np.flatnonzero(positives)
-    coverage = coverage_of(pixels, source.shape)
-    rng = np.random.default_rng(seed)
-    fold, apart = judging_folds(pixels, source.shape, folds, coverage, rng)
+    pixels, (fold, apart) = _divide(positives, folds, seed)
     probability = np.full(pixels.size, np.nan, np.float32)
-    for number, kept in enumerate(apart):
-        held = np.flatnonzero(fold == number)
-        if not kept.any():
-            continue
-        some = np.zeros_like(positives)
-        some.flat[pixels[kept]] = True
+    for number, some in _parts(positives, pixels, apart):
+        held = fold == number
         scorer = Scorer([fit(some, number)], device=device)
         probability[held] = score_pixels(scorer, source, pixels[held])
     return Crossfit(pixels, fold, probability)
+
+
+def parts_without(positives: BoolArray, folds: int, seed: int) -> dict[int, BoolArray]:
+    """By fold, the (H, W) positives that a model may see which is to judge that fold's labels."""
+    pixels, (_, apart) = _divide(positives, folds, seed)
+    return dict(_parts(positives, pixels, apart))
+
+
+def _divide(positives: BoolArray, folds: int, seed: int) -> tuple[NDArray[np.int64], Folds]:
+    """The labels, by flat index, and their folds."""
+    pixels, (rows, columns) = np.flatnonzero(positives), positives.shape
+    coverage = coverage_of(pixels, (rows, columns))
+    rng = np.random.default_rng(seed)
+    return pixels, judging_folds(pixels, (rows, columns), folds, coverage, rng)
+
+
+def _parts(
+    positives: BoolArray, pixels: NDArray[np.int64], apart: BoolArray
+) -> Iterator[tuple[int, BoolArray]]:
+    """The positives of each fold that has any."""
+    for number, kept in enumerate(apart):
+        if kept.any():
+            some = np.zeros_like(positives)
+            some.flat[pixels[kept]] = True
+            yield number, some
 
 
 def score_pixels(scorer: Scorer, source: Source, pixels: NDArray[np.int64]) -> FloatArray:

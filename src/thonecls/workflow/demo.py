@@ -17,17 +17,19 @@ from thonecls.inputs import LabelInput, SceneInput
 from thonecls.methods.models import AnyModel
 from thonecls.metrics import evaluate
 from thonecls.ratio_model import crossfit_ratio
-from thonecls.report import Truth
+from thonecls.report import Truth, draw_errors
 from thonecls.scene import Grid
 from thonecls.splits import paper_split
 from thonecls.train import OnStep, fit
 from thonecls.workflow.commands import TrainOptions
-from thonecls.workflow.concluding import Task, draw_training, make_and_judge, tell
+from thonecls.workflow.concluding import Task, draw_training, make_and_judge, marks_of, tell
 from thonecls.workflow.crossfitting import nothing_left_out
+from thonecls.workflow.looking import look_over
 from thonecls.workflow.mapping import score_here
 from thonecls.workflow.outputs import read_probability
 from thonecls.workflow.pictures import draw_array_overview
 from thonecls.workflow.runs import (
+    ERRORS,
     RUN,
     clear_outputs,
     is_unfinished,
@@ -36,6 +38,7 @@ from thonecls.workflow.runs import (
     read_run,
     write_json,
 )
+from thonecls.workflow.training import LOOKED_AT, complete
 
 
 def demo(
@@ -74,20 +77,22 @@ def _demo(
         data.truth, target, positives=positives, unlabeled=min(config.unlabeled, data.truth.size)
     )
     options = TrainOptions(method=method, seed=seed, label=data.classes[target])
-    model: AnyModel
-    left_out = nothing_left_out(np.sort(split.labels.positive))
-    if method == "density-ratio":
-        model, left_out = crossfit_ratio(data.scene, split.labels, seed=seed, folds=options.folds)
-    else:
-        generator = torch.Generator().manual_seed(seed)
-        model = fit(data.scene, split.labels, config=config, generator=generator, on_step=on_step)
-    clear_outputs(out)
-    model.save(model_path(out, 0, 1))
     labelled = np.zeros(data.scene.shape, dtype=bool)
     labelled.flat[split.labels.positive] = True
     scene = SceneInput(Path("Indian Pines"), data.scene, Grid(data.scene.shape))
-    labels = LabelInput(Path("ground truth"), labelled)
-    task = Task(out, scene, labels, labelled, config, options)
+    task = Task(out, scene, LabelInput(Path("ground truth"), labelled), labelled, config, options)
+    usual = look_over(data.scene, LOOKED_AT, np.random.default_rng(seed))
+    model: AnyModel
+    left_out = nothing_left_out(np.sort(split.labels.positive))
+    if method == "density-ratio":
+        ratio, left_out = crossfit_ratio(data.scene, split.labels, seed=seed, folds=options.folds)
+        model = complete(ratio, task, usual)
+    else:
+        generator = torch.Generator().manual_seed(seed)
+        net = fit(data.scene, split.labels, config=config, generator=generator, on_step=on_step)
+        model = complete(net, task, usual)
+    clear_outputs(out)
+    model.save(model_path(out, 0, 1))
     facts = {
         "dataset": data.name,
         "target": target,
@@ -107,13 +112,13 @@ def _demo(
     draw_array_overview(
         out,
         data.scene,
-        labelled,
-        title=f"Indian Pines, {data.classes[target]}, from {positives} positive labels: "
-        f"precision {scores.precision:.1f}, recall {scores.recall:.1f}, F1 {scores.f1:.1f}",
-        threshold=summary["threshold"],
+        title=f"{data.classes[target]} in Indian Pines, from {positives} labels",
+        label=data.classes[target],
+        marks=marks_of(left_out, summary["threshold"]),
         rgb=data.rgb,
-        truth=Truth(data.truth == target, split.test),
     )
+    mapped = probability > summary["threshold"]
+    draw_errors(out / ERRORS, mapped, Truth(data.truth == target, split.test))
     summary |= draw_training(task, [model])
     write_json(out / RUN, summary)
     return tell(out, summary)  # last of all: it shows the scores and the picture

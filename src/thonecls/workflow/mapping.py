@@ -16,19 +16,19 @@ from thonecls.cluster import result_of, run_all, workers
 from thonecls.errors import ConfigError, FileError, ModelError
 from thonecls.files import check_writable
 from thonecls.inputs import SceneInput, is_raster, read_scene
-from thonecls.maps import MAP, PROBABILITY, disk_errors, write_polygons, write_quicklook
+from thonecls.maps import MAP, PROBABILITY, Marks, disk_errors, write_polygons
 from thonecls.maps.cogs import plain_text
 from thonecls.methods.models import AnyModel, load_model
 from thonecls.model import Scored, Scorer
 from thonecls.options import SceneOptions
 from thonecls.raster import RasterSource, match_bands
-from thonecls.scene import BoolArray, Source
+from thonecls.scene import Source
 from thonecls.version import software
 from thonecls.workflow.identity import asked_of_map
 from thonecls.workflow.layers import Style, writing_layers
 from thonecls.workflow.looking import look_over
 from thonecls.workflow.outputs import read_map_strips, read_novelty_strips
-from thonecls.workflow.pictures import draw_array_overview
+from thonecls.workflow.pictures import draw_overview
 from thonecls.workflow.runs import (
     GIVEN,
     MODELS,
@@ -265,7 +265,6 @@ def map_scene(
                 out,
                 opened,
                 label=label,
-                threshold=cut,
                 minimum_area=minimum_area,
                 polygons=polygons,
             )
@@ -288,8 +287,9 @@ def _guessed(out: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"novel_share": round(share, 4)}
     if share > GUESSED:
         found["warning"] = (
-            f"{share:.0%} of the scene is unlike the scene that the model was trained on: there "
-            "the map is a guess (novelty.tif shows where). Train on this scene, or on one like it"
+            f"{100 * share:.0f} % of the scene is unlike the scene that the model was trained on: "
+            "there the map is a guess (the layer novelty shows where). Train on this scene, "
+            "or on one like it"
         )
     return found
 
@@ -311,32 +311,25 @@ def finish(
     scene: SceneInput,
     *,
     label: str,
-    threshold: float,
     minimum_area: float | None = None,
     polygons: bool = True,
-    positives: BoolArray | None = None,
+    marks: Marks | None = None,
     learnt_from: int | None = None,
 ) -> dict[str, list[str]]:
     """Polygons and a picture of a map that stands in the folder; for its summary, what to add.
 
     That is notes on what was left out, and problems: what failed.
 
-    positives: (H, W) labels to be marked; learnt_from: how many of them were of use.
+    marks: labels to be drawn; learnt_from: how many of them were of use.
     """
     words: list[str] = []
     title = scene.path.name
     if learnt_from is not None:
-        title += f", from {learnt_from} positive labels"
+        title = f"{label} in {title}, from {learnt_from:,} labels"
     problems: list[str] = []
-    source = scene.source
     with attempt(OVERVIEW, problems):
-        if isinstance(source, RasterSource):
-            write_quicklook(
-                out / OVERVIEW, source, out / MAP, title=title, label=label, positives=positives
-            )
-        else:
-            draw_array_overview(out, source, positives, title=title, threshold=threshold)
-    if isinstance(source, RasterSource) and polygons:
+        draw_overview(out, scene, title=title, label=label, marks=marks)
+    if isinstance(scene.source, RasterSource) and polygons:
         with attempt(POLYGONS, problems):
             made = write_polygons(
                 out / MAP, out / PROBABILITY, out / POLYGONS, minimum_area=minimum_area

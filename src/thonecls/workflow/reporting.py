@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -27,7 +28,7 @@ from thonecls.page import (
     Verified,
     as_json,
     draw_disagreement,
-    draw_distance,
+    draw_novelty,
     draw_probability,
     draw_scores,
     draw_spectra,
@@ -35,6 +36,7 @@ from thonecls.page import (
     hectares,
     judge,
     render,
+    summarise_points,
 )
 from thonecls.scene import BoolArray, Grid
 from thonecls.schema import Rule
@@ -43,17 +45,17 @@ from thonecls.trust import (
     assess,
     compare,
     count_votes,
-    distances,
     find_places,
     summarise,
 )
 from thonecls.version import software
 from thonecls.workflow.commands import repeat_command
 from thonecls.workflow.evidence import Evidence, load_evidence
-from thonecls.workflow.outputs import read_probability
+from thonecls.workflow.outputs import read_novelty, read_probability
 from thonecls.workflow.runs import (
     ANEW,
     CURVES,
+    ERRORS,
     OVERVIEW,
     REPORT,
     REPORT_JSON,
@@ -118,28 +120,38 @@ def make_report(out: Path, truth: TruthFile | None = None, verified: Path | None
     if verified is not None:
         whole = None if pixel is None else pixel * valid
         checked = Verified(verify_run(out, verified), whole)
-    verdict = judge(trust, checked)
+    verdict = _with_folder(judge(trust, checked), out)
+    area = "" if pixel is None else hectares(pixel * valid * run["mapped_share"])
     report = Report(
         title=f"{run.get('label', 'class')} in {Path(run['cube']).name}",
-        summary=summarise(trust),
+        summary=summarise(trust, area) if checked is None else summarise_points(checked),
         verdict=verdict,
         facts=_facts(run),
         command=repeat_command(run),
-        maps=_pictures(out, {OVERVIEW: "The map"}),
+        maps=_pictures(out, {OVERVIEW: "The map over the scene, with the labels"}),
         trust=trust,
         scores=scores,
         spectra=_spectra(evidence),
         curves=_curves(out, evidence, trust, run),
         settings=run["config"],
-        panels=_panels(evidence, grid, run),
-        area="" if pixel is None else hectares(pixel * valid * run["mapped_share"]),
+        panels=_panels(out, evidence, grid, run),
+        area=area,
         verified=checked,
+        errors=_pictures(out, {ERRORS: "Where the map is right and wrong"} if scores else {}),
     )
     page = render(report).encode(errors="replace")  # a file's name need not be text
     (out / REPORT_JSON).unlink(missing_ok=True)  # what is killed here leaves no two that differ
     write_atomically(out / REPORT, page)
     write_json(out / REPORT_JSON, as_json(report))
     return Written(scores, verdict, report.summary)
+
+
+def _with_folder(verdict: Verdict, out: Path) -> Verdict:
+    """The next step as a command that can be copied."""
+    step = re.sub(
+        r"`thonecls (sample|suggest)`", rf"`thonecls \1 {shlex.quote(str(out))}`", verdict.step
+    )
+    return replace(verdict, step=step)
 
 
 def judge_evidence(
@@ -154,6 +166,8 @@ def judge_evidence(
     mapped = unlabeled > run["threshold"]
     unlike = float(evidence.unlike[mapped].mean()) if mapped.any() else None
     places = find_places(evidence.labels, grid.shape, north_up=grid.north_up, unlike=unlike)
+    known = np.isfinite(unlabeled)
+    places = replace(places, apart=float(evidence.unlike[known].mean()) if known.any() else None)
     if "coverage" in run:  # as it was told, or seen
         places = replace(places, coverage=run["coverage"])
     return assess(
@@ -221,8 +235,8 @@ def _label_options(run: Mapping[str, Any]) -> LabelOptions:
 def _facts(run: Mapping[str, Any]) -> dict[str, object]:
     known = {
         "Scene": Path(run["cube"]).name,
-        "Labels": f"{Path(run['labels']).name}: {run['positives']} pixels to learn from, "
-        f"{run['held_out']} of them left out in turn",
+        "Labels": f"{Path(run['labels']).name}: {run['positives']:,} pixels to learn from, "
+        f"{run['held_out']:,} of them left out in turn",
         "Method": run["method"],
         "Models": run["seeds"],
         "Threshold": run["threshold"],
@@ -250,38 +264,36 @@ def _spectra(evidence: Evidence) -> tuple[Picture, ...]:
     return (Picture("Spectra of the labels and of the scene", png),)
 
 
-def _panels(evidence: Evidence, grid: Grid, run: Mapping[str, Any]) -> tuple[Picture, ...]:
-    """Probability, distance from labels, and where another method differs."""
+def _panels(
+    out: Path, evidence: Evidence, grid: Grid, run: Mapping[str, Any]
+) -> tuple[Picture, ...]:
+    """Probability, what is unlike labels and scene, and where another method differs."""
     shape = len(evidence.rows), len(evidence.columns)
     probability = evidence.unlabeled.mean(axis=0).reshape(shape)
     size = Measure.of_grid(grid).pixel(grid)
-    away = distances(evidence.labels, grid.shape, evidence.rows, evidence.columns)
-    unit = "pixels"
-    if size is not None:
-        metres = float(np.mean(size))
-        unit, scale = ("km", metres / 1e3) if away.max() * metres > 2000 else ("m", metres)
-        away = away * scale
-    lines = evidence.rows, evidence.columns
-    step = [(int(line[-1]) - int(line[0]) + 1) / len(line) for line in lines]
-    ratio = 1.0 if size is None else size[1] / size[0]
-    aspect = ratio * step[0] / step[1]
-    places = zip(np.divmod(evidence.labels, grid.shape[1]), lines, strict=True)
-    at = np.stack([np.interp(of, line, np.arange(len(line))) for of, line in places], axis=1)
-    known = np.isfinite(evidence.crossfit)
-    found = np.where(known, evidence.crossfit > run["threshold"], np.nan)
-    drawn = [
-        Picture("Probability of the class", draw_probability(probability, aspect=aspect)),
-        Picture(
-            "Where labels lie, and how far the rest is from them",
-            draw_distance(away, at, found, unit=unit, aspect=aspect),
-        ),
+    step = [
+        (int(line[-1]) - int(line[0]) + 1) / len(line) for line in (evidence.rows, evidence.columns)
     ]
+    aspect = (1.0 if size is None else size[1] / size[0]) * step[0] / step[1]
     mapped = np.where(np.isfinite(probability), probability > run["threshold"], np.nan)
+    novelty = read_novelty(out)
+    novel = np.zeros(shape, dtype=bool)
+    if novelty is not None:
+        novel = novelty[np.ix_(evidence.rows, evidence.columns)] > 1
+    unlike = evidence.unlike.reshape(shape)
+    drawn = []
     for name, scores in zip(run["opinions"], evidence.opinions, strict=True):
         other = np.where(np.isfinite(scores), scores > 0.5, np.nan).reshape(shape)
         png = draw_disagreement(mapped, other, name, aspect=aspect)
         drawn.append(Picture(f"Where a second method, {name}, differs", png))
-    return tuple(drawn)
+    return (
+        Picture("Probability of the class", draw_probability(probability, aspect=aspect)),
+        Picture(
+            "How like the labels the mapped pixels are, and what is new (novelty)",
+            draw_novelty(mapped, unlike, novel, aspect=aspect),
+        ),
+        *drawn,
+    )
 
 
 def _curves(

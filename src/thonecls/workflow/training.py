@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import torch
 
 from thonecls.config import TrainConfig
+from thonecls.costs import in_words, judging, training_cost
 from thonecls.errors import ConfigError, LabelError, SceneError
 from thonecls.files import check_writable
 from thonecls.inputs import LabelInput, SceneInput, read_labels, read_scene
@@ -25,11 +27,12 @@ from thonecls.options import EVERY, LabelOptions, SceneOptions
 from thonecls.priors import Prior, check_estimators, estimate_priors, usable
 from thonecls.ratio_model import RatioModel, crossfit_ratio
 from thonecls.scene import ArraySource, BoolArray, FloatArray, Scene, Source, read_all, standardize
-from thonecls.splits import Labels, check_positives, draw_labels, with_negatives
+from thonecls.splits import check_positives, draw_labels
 from thonecls.train import OnStep, checkpoints
 from thonecls.workflow.commands import TrainOptions
 from thonecls.workflow.concluding import Task, conclude, tell
 from thonecls.workflow.crossfitting import crossfit, nothing_left_out
+from thonecls.workflow.folds import OnFold, labels_of, leave_out
 from thonecls.workflow.identity import asked_of_training
 from thonecls.workflow.looking import find_trouble, look_over, valid_at
 from thonecls.workflow.mapping import OnWindow, score_here
@@ -40,7 +43,6 @@ from thonecls.workflow.runs import (
     begin,
     checkpoint_path,
     finished_run,
-    fold_path,
     is_unfinished,
     making,
     model_path,
@@ -64,7 +66,10 @@ def train_scene(
     overwrite: bool = False,
     resume: bool = False,
     checkpoint_every: float = EVERY,
+    jobs: int = 1,
+    on_plan: Callable[[str], None] | None = None,
     on_step: OnStep | None = None,
+    on_fold: OnFold | None = None,
     on_window: OnWindow | None = None,
 ) -> dict[str, Any]:
     """Train on a scene and its labels; write models, map, pictures and report to `out`.
@@ -72,7 +77,9 @@ def train_scene(
     Returns the summary that is also written as run.json. With `resume`, a training that was
     stopped or killed goes on from its last checkpoint, and a finished one is left as it is.
     config: the settings of `options.method` (see `deep.settings`). truth: is used for nothing
-    but the scores in the report.
+    but the scores in the report. jobs: processes in which networks of folds may be trained; a
+    script that asks for several must guard its main part (`if __name__ == "__main__"`). on_plan
+    hears what a network will take.
     """
     options = options or TrainOptions()
     if resume and overwrite:
@@ -95,8 +102,18 @@ def train_scene(
             begin(out, asked, resume=resume)
             models: list[AnyModel] = []
             if METHODS[options.method].network:
+                if on_plan is not None:
+                    on_plan(plan_of(task))
                 models += _train_all(task, resume, checkpoint_every, on_step)
-                left_out = _leave_out(task, models, resume, checkpoint_every, on_step)
+                left_out = leave_out(
+                    task,
+                    models,
+                    jobs=jobs,
+                    resume=resume,
+                    checkpoint_every=checkpoint_every,
+                    on_step=on_step,
+                    on_fold=on_fold,
+                )
             else:
                 model, left_out = _fit(task)
                 models.append(model)
@@ -192,6 +209,14 @@ def _prepare(
     return Task(out, scene, labels, positives, config, options)
 
 
+def plan_of(task: Task) -> str:
+    """What training a network will take, in words."""
+    pixels, cores = task.positives.size, os.cpu_count() or 1
+    cost = training_cost(task.config, pixels, cores)
+    took = in_words(task.options.seeds * cost.seconds)
+    return f"about {took} to train on {cores} cores; {judging(cost, task.options.folds)}"
+
+
 def _train_all(
     task: Task, resume: bool, checkpoint_every: float, on_step: OnStep | None
 ) -> list[Model]:
@@ -207,7 +232,7 @@ def _train_all(
         model = deep.train(
             task.options.method,
             task.scene.source,
-            _labels(task, task.positives, task.options.seed + index),
+            labels_of(task, task.positives, task.options.seed + index),
             config=task.config,
             generator=torch.Generator().manual_seed(task.options.seed + index),
             on_step=on_step,
@@ -215,69 +240,13 @@ def _train_all(
             checkpoint_every=checkpoint_every,
             resume=resume,
         )
-        models.append(_complete(model, task, usual))
+        models.append(complete(model, task, usual))
         models[-1].save(path)  # first of all: the rest can be made again from it
         if not model.training["finished"]:
             break  # stopped by hand: what there is is mapped
         for file in checkpoints(kept):
             file.unlink()
     return models
-
-
-def _labels(task: Task, positives: BoolArray, seed: int) -> Labels | BoolArray:
-    """What a network learns from.
-
-    If some negatives are known, they count among the unlabeled pixels for more than their number.
-    """
-    if task.labels.negatives is None:
-        return positives
-    valid = read_all(task.scene.source).valid
-    labels = draw_labels(positives, valid, task.config.unlabeled, np.random.default_rng(seed))
-    return with_negatives(labels, np.flatnonzero(task.labels.negatives & valid))
-
-
-def _leave_out(
-    task: Task,
-    models: Sequence[AnyModel],
-    resume: bool,
-    checkpoint_every: float,
-    on_step: OnStep | None,
-) -> Crossfit:
-    """Labels by networks that were trained without them; those that are there already are kept."""
-    pixels, folds = np.flatnonzero(task.positives), task.options.folds
-    finished = all(model.training["finished"] for model in models)
-    if not folds or not finished:
-        return nothing_left_out(pixels)
-
-    def train(positives: BoolArray, number: int) -> Model:
-        path, kept = fold_path(task.out, number), fold_path(task.out, number, "checkpoint-fold")
-        if resume and path.exists() and not checkpoints(kept):
-            return Model.load(path)
-        model = deep.train(
-            task.options.method,
-            task.scene.source,
-            _labels(task, positives, task.options.seed),
-            config=task.config,
-            generator=torch.Generator().manual_seed(task.options.seed),
-            on_step=on_step,
-            checkpoint=kept,
-            checkpoint_every=checkpoint_every,
-            resume=resume,
-        )
-        model.save(path)
-        if model.training["finished"]:
-            for file in checkpoints(kept):
-                file.unlink()
-        return model
-
-    return crossfit(
-        train,
-        task.scene.source,
-        task.positives,
-        folds=folds,
-        seed=task.options.seed,
-        device=task.config.device,
-    )
 
 
 def _fold_files(out: Path) -> list[Path]:
@@ -302,14 +271,14 @@ def _fit(task: Task) -> tuple[RatioModel | SpectralModel, Crossfit]:
             answers=task.labels.answers,
             folds=folds,
         )
-        model, left_out = _complete(ratio, task, usual), scored if folds else left_out
+        model, left_out = complete(ratio, task, usual), scored if folds else left_out
     else:
 
         def fit(some: BoolArray, number: int = 0) -> SpectralModel:
             count = task.config.unlabeled
             return fit_spectral(options.method, scene, some, seed=seed, unlabeled=count)
 
-        model = _complete(fit(positives), task, usual)
+        model = complete(fit(positives), task, usual)
         if folds:
             with suppress(LabelError):  # so few labels that none can be spared
                 left_out = crossfit(fit, scene, positives, folds=folds, seed=seed)
@@ -322,7 +291,7 @@ def _fit(task: Task) -> tuple[RatioModel | SpectralModel, Crossfit]:
 M = TypeVar("M", Model, RatioModel, SpectralModel)
 
 
-def _complete(model: M, task: Task, spectra: FloatArray) -> M:
+def complete(model: M, task: Task, spectra: FloatArray) -> M:
     """The model with what it must know of its scene to judge another; spectra: (n, C) of it."""
     as_scene_ = Scene(np.ascontiguousarray(spectra.T)[:, None], np.ones((1, len(spectra)), bool))
     usual = fit_novelty(standardize(as_scene_, model.statistics)[:, 0].T)
