@@ -111,8 +111,9 @@ def make_report(out: Path, truth: TruthFile | None = None, verified: Path | None
     check_run(out, run, schema.RUN | known)
     grid, probability = read_probability(out)
     evidence = load_evidence(out, grid.shape, opinions=len(run["opinions"]))
-    check_together(out, run)
-    trust = judge_evidence(run, evidence, grid, _history(out))
+    history = _history(out)
+    check_together(out, run)  # now that each of them can be read
+    trust = judge_evidence(run, evidence, grid, history)
     scores = _recorded(out, run) if truth is None else _score(out, run, truth)
     pixel = hectares_of_pixel(grid)
     valid = float(np.isfinite(probability).sum())
