@@ -40,3 +40,11 @@ def test_the_readme_shows_the_two_commands_and_ci_runs_one() -> None:
     assert "make demo" in readme
     assert "make test" in readme
     assert "make test" in (ROOT / ".ci/run").read_text("utf-8")
+
+
+def test_the_lock_has_the_versions_of_the_constraints() -> None:
+    def versions(name: str) -> dict[str, str]:
+        found = re.findall(r"^([\w.-]+)==(\S+)", (ROOT / name).read_text("utf-8"), re.M)
+        return {package.lower().replace("_", "-"): version for package, version in found}
+
+    assert versions("constraints.lock") == versions("constraints.txt")

@@ -484,7 +484,7 @@ def test_bad_input_is_refused_in_one_line_and_nothing_is_touched(
     [
         (filled(-9999), "10.0% of the pixels of s.tif are -9999 in all bands | --nodata -9999"),
         (filled(-3.4028235e38), "say --nodata -3.4028235e+38"),
-        (filled(1e34), "in all bands: if that is no data, say --nodata 1e+34"),
+        (filled(1e34), "in all bands: if that is no data, say --nodata 9.9999998e+33"),
         (SAME, "are the same: give a scene whose values differ"),
     ],
 )
