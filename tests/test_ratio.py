@@ -172,10 +172,10 @@ def test_a_cut_is_low_where_there_is_a_gap_and_higher_where_there_is_none() -> N
 
 
 def test_the_share_of_the_class_moves_a_fair_cut_halfway() -> None:
-    """All labels score above 0.7, as a tenth of the scene does: so much of it is the class."""
-    held_out, others = np.linspace(0.7, 1.3, 50), np.linspace(-0.2, 0.8, 1000)
+    """A sixth of the scene scores as labels do, 1 and more: the cut for that share is 1."""
+    held_out, others = np.ones(50), np.linspace(0, 1.2, 1201)
     ratio = Ratio((), held_out, held_out, others, 0.0)
-    assert cut_of(ratio, RULES["all"]) == pytest.approx((0.5 + 0.7) / 2, abs=0.01)
+    assert cut_of(ratio, RULES["all"]) == pytest.approx((0.5 + 1) / 2, abs=0.01)
     few = ratio._replace(held_out=ratio.held_out[:10])  # too few to tell a share by
     assert cut_of(few, RULES["all"]) == 0.5
 
@@ -297,7 +297,7 @@ def test_a_large_scene_is_learnt_from_windows_as_well_as_whole(
     scores = {}
     for name, pixels in (("whole", 2**18), ("windows", 1000)):
         monkeypatch.setattr(thonecls.ratio_model, "WHOLE", pixels)
-        model = fit_ratio(data.scene, positives)
+        model = fit_ratio(data.scene, positives, coverage="part")
         assert model.training["positives"] == 60
         scores[name] = evaluate(model.score(data.scene), data.truth == 1, ~positives)
     assert scores["windows"].auc > 95

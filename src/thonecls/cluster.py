@@ -122,7 +122,10 @@ def is_lost(error: BaseException) -> bool:
 def _connect(address: str) -> Any:
     distributed = need("distributed", "a cluster")
     try:
-        return distributed.Client(address, timeout="10s")
+        try:
+            return distributed.Client(address, timeout="10s")
+        except AssertionError:  # its event loop did not start in time, as on a busy machine
+            return distributed.Client(address, timeout="10s")
     except (TypeError, RuntimeError) as error:  # as Dask says that certificates are missing
         raise ConfigError(
             f"cannot speak to {address} as Dask is configured here ({error}): see TLS in "
