@@ -51,7 +51,7 @@ def find_places(
 
     >>> found = find_places(np.array([0, 5, 300]), (100, 100))
     >>> found.coverage, found.blocks, found.half
-    ('part', 1, 'lower half')
+    ('patch', 1, 'lower half')
     """
     rows, columns = np.divmod(labels, shape[1])
     quarter = 2 * (rows >= shape[0] / 2) + (columns >= shape[1] / 2)
