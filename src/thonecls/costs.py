@@ -15,9 +15,10 @@ STARTED = 0.6e9  # bytes of a process before it works
 BYTES = 4600  # of memory for a pixel that a step sees
 HELD = 2**21  # pixels of a scene that are held for collages, as components
 TILE = 1.5e9  # bytes that mapping takes at most
-# The density ratio, measured on two cores of a server (benchmarks/training.py).
-FITTED = 10.0  # seconds for a fit, 7 to 20 by the size of the scene
-RATIO_BASE, RATIO_BAND = 24e-6, 0.35e-6  # seconds of one core for a pixel, and for each component
+# The density ratio, measured on two cores of a server, where labels lie all over; else it takes
+# less than half of that.
+FITTED = 12.0  # seconds for a fit, more from a large file
+RATIO_BASE, RATIO_BAND = 38e-6, 0.75e-6  # seconds of one core for a pixel, and for each component
 COMPONENTS = 60  # that a pixel has at most
 
 
