@@ -16,6 +16,7 @@ import numpy as np
 import scipy.ndimage
 from numpy.typing import NDArray
 
+from thonecls.metrics import evaluate_pu
 from thonecls.priors import bbe
 from thonecls.scene import BoolArray, FloatArray
 from thonecls.splits import Coverage, Folds
@@ -259,10 +260,9 @@ class Fitted(NamedTuple):
             left, others = (
                 part[chosen].mean(axis=(0, 1)) for part in (self.by_place, self.unlabeled)
             )
-            left = left[np.isfinite(left)]
-            if not left.size:
+            if not np.isfinite(left).any():
                 return 0.0
-            found.append(np.searchsorted(np.sort(others), left).mean() / others.size)
+            found.append(evaluate_pu(left, others).pauc / 100)
         return float(np.clip((found[1] - found[0] - NEAR_FROM) / NEAR_WITHIN, 0, 1))
 
 

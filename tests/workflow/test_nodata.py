@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from crashing import CONFIG
 from thonecls.datasets import Dataset
@@ -19,6 +21,22 @@ from thonecls.workflow.looking import judged_at, look_over, read_lattice, valid_
 from thonecls.workflow.training import on_data
 
 FILL = -9999
+
+
+def train(
+    here: Path, cube: NDArray[np.float32], mask: NDArray[np.bool_], folds: int
+) -> dict[str, Any]:
+    """A matched filter of an array whose fill is no data; the summary of its run."""
+    np.save(here / "cube.npy", cube)
+    np.save(here / "labels.npy", mask)
+    return train_scene(
+        here / "cube.npy",
+        here / "labels.npy",
+        here / "run",
+        config=CONFIG,
+        options=TrainOptions(method="matched-filter", folds=folds),
+        scene_options=SceneOptions(nodata=FILL),
+    )
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -37,16 +55,7 @@ def test_labels_on_nodata_are_dropped_before_any_is_left_out(
     mask.flat[labelled] = True
     cube = field_scene.scene.cube.copy()
     cube.reshape(len(cube), -1)[:, labelled[1:]] = FILL
-    np.save(tmp_path / "cube.npy", cube)
-    np.save(tmp_path / "labels.npy", mask)
-    summary = train_scene(
-        tmp_path / "cube.npy",
-        tmp_path / "labels.npy",
-        tmp_path / "run",
-        config=CONFIG,
-        options=TrainOptions(method="matched-filter", folds=2),
-        scene_options=SceneOptions(nodata=FILL),
-    )
+    summary = train(tmp_path, cube, mask, folds=2)
     assert (summary["positives"], summary["held_out"]) == (1, 0)
     assert "4 labelled pixels lie on nodata and are left out" in summary["notes"]
     assert "problems" not in summary
@@ -97,15 +106,6 @@ def test_a_map_of_a_few_pixels_that_an_even_lattice_misses_is_judged(tmp_path: P
         band[at] = part
     mask = np.zeros(shape, bool)
     mask[np.ix_(rows[100:108], columns[100:103])] = True
-    np.save(tmp_path / "cube.npy", cube)
-    np.save(tmp_path / "labels.npy", mask)
-    summary = train_scene(
-        tmp_path / "cube.npy",
-        tmp_path / "labels.npy",
-        tmp_path / "run",
-        config=CONFIG,
-        options=TrainOptions(method="matched-filter", folds=0),
-        scene_options=SceneOptions(nodata=FILL),
-    )
+    summary = train(tmp_path, cube, mask, folds=0)
     assert "problems" not in summary
     assert summary["verdict"]

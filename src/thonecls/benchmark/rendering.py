@@ -29,35 +29,23 @@ def write_study(
     """
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder, wait=True):
-        return _write_study(name, study, results, folder, root, seeds, change)
-
-
-def _write_study(
-    name: str,
-    study: Study,
-    results: Results,
-    folder: Path,
-    root: Path,
-    seeds: Sequence[int],
-    change: dict[str, Any],
-) -> list[Path]:
-    table = build_table(name, study, results, seeds=seeds, change=change)
-    stem = folder / name
-    figures = []
-    if study.curves:
-        path = folder / f"{name}-curves.png"
-        if draw_study_curves(name, study, results, path, seeds=seeds, change=change):
-            figures.append(path)
-    if study.maps:
-        path = folder / f"{name}-maps.png"
-        if draw_study_maps(study, results, folder, root, path, seeds=seeds, change=change):
-            figures.append(path)
-    forms = {
-        ".md": as_markdown(table),
-        ".tex": as_latex(table),
-        ".csv": as_csv(table),
-        ".html": as_html([table], figures),
-    }
-    for ending, text in forms.items():
-        write_atomically(stem.with_suffix(ending), text.encode())
-    return [*(stem.with_suffix(ending) for ending in forms), *figures]
+        table = build_table(name, study, results, seeds=seeds, change=change)
+        stem = folder / name
+        figures = []
+        if study.curves:
+            path = folder / f"{name}-curves.png"
+            if draw_study_curves(name, study, results, path, seeds=seeds, change=change):
+                figures.append(path)
+        if study.maps:
+            path = folder / f"{name}-maps.png"
+            if draw_study_maps(study, results, folder, root, path, seeds=seeds, change=change):
+                figures.append(path)
+        forms = {
+            ".md": as_markdown(table),
+            ".tex": as_latex(table),
+            ".csv": as_csv(table),
+            ".html": as_html([table], figures),
+        }
+        for ending, text in forms.items():
+            write_atomically(stem.with_suffix(ending), text.encode())
+        return [*(stem.with_suffix(ending) for ending in forms), *figures]
