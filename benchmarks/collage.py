@@ -19,9 +19,9 @@ import numpy as np
 import torch
 
 from measure import flops, publish
-from thonecls.config import COLLAGE, TrainConfig
-from thonecls.ground import CollageBatch, CollageGround
-from thonecls.loop import Recipe, _start, _step_
+from thonecls.method.config import COLLAGE, TrainConfig
+from thonecls.method.data import CollageBatch, CollageGround
+from thonecls.method.loop import Recipe, _start, _step_
 
 SIDE, POSITIVES = 145, 100  # of the random scene
 SIZE = 1024  # of the matrices that the machine's peak is measured with

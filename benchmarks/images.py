@@ -23,12 +23,12 @@ import torch
 
 from measure import flops, matmul_peak, publish
 from thonecls.images import image_spec
-from thonecls.images.items import ItemGround, Rows
+from thonecls.images.data import ItemGround, Rows
 from thonecls.images.networks import NETWORKS
-from thonecls.images.recipes import adam
-from thonecls.images.training import TRAININGS, item_settings
-from thonecls.loop import objective
 from thonecls.memory import keeping_freed
+from thonecls.method.loop import objective
+from thonecls.methods.items import TRAININGS, item_settings
+from thonecls.methods.recipes import adam
 
 NAMES = ("cifar10", "fashion-mnist")
 STEPS = 4

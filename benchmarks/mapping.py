@@ -21,9 +21,9 @@ import numpy as np
 import torch
 
 from measure import publish
-from thonecls.config import FAST
 from thonecls.datasets import synthetic
-from thonecls.train import fit
+from thonecls.method.config import FAST
+from thonecls.method.fit import fit
 
 BANDS, WIDTH = 100, 4000
 

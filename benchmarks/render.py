@@ -21,12 +21,12 @@ from published import RECORDS, SPEED, insert
 from thonecls.benchmark import Cell, Record, Results, read_results
 from thonecls.benchmark.paper import in_tables
 from thonecls.benchmark.plan import changed
-from thonecls.collage import build_pool
-from thonecls.config import COLLAGE
 from thonecls.datasets import indian_pines
+from thonecls.method.collage import build_pool
+from thonecls.method.config import COLLAGE
 from thonecls.methods.catalogue import as_markdown
 from thonecls.methods.images import as_markdown as image_methods
-from thonecls.report import CLASS, FALSE, false_colour, save_figure
+from thonecls.report.plots import CLASS, FALSE, false_colour, save_figure
 from thonecls.scene import Scene
 from thonecls.splits import paper_split
 

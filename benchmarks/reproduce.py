@@ -20,10 +20,10 @@ from rich.console import Console
 from published import RECORDS, WORK, insert
 from thonecls.benchmark import STUDIES, Cell, Results, Study, cells_of, read_results, run_cells
 from thonecls.benchmark.figures import draw_study_curves
-from thonecls.benchmark.places import is_present, score_of
 from thonecls.benchmark.studies import METHODS, MORE_METHODS, RATIO, SPECTRAL
 from thonecls.benchmark.studies import RGB as IMAGES
 from thonecls.benchmark.tables import as_markdown, build_table
+from thonecls.benchmark.targets import is_present, score_of
 from thonecls.datasets import data_root as resolve_root
 
 PAGE = Path("docs/results.md")

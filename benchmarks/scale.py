@@ -23,9 +23,9 @@ import torch
 
 from measure import extra_memory, publish
 from thonecls.files import writing_array
-from thonecls.frozen import freeze
-from thonecls.model import Model
-from thonecls.net import FreeOCNet
+from thonecls.method.frozen import freeze
+from thonecls.method.model import Model
+from thonecls.method.net import FreeOCNet
 from thonecls.scene import BandStatistics, Scene
 
 BANDS = 64

@@ -27,7 +27,7 @@ from thonecls.benchmark import Cell, Record, read_results, run_cells
 from thonecls.benchmark.plan import changed
 from thonecls.datasets import data_root as resolve_root
 from thonecls.datasets import is_present, load_dataset
-from thonecls.report import CLASS, FALSE, save_figure
+from thonecls.report.plots import CLASS, FALSE, save_figure
 
 CASES = [("indian-pines", 2), ("indian-pines", 11), ("potsdam-south", 4)]
 PRESETS = ("fast", "paper")

@@ -15,8 +15,8 @@ import torch
 from torch.nn.functional import pad
 
 from measure import interleaved, publish
-from thonecls.frozen import FrozenNet, freeze
-from thonecls.net import FreeOCNet
+from thonecls.method.frozen import FrozenNet, freeze
+from thonecls.method.net import FreeOCNet
 
 SIZES = {
     "Indian Pines": (200, 145, 145),

@@ -17,13 +17,13 @@ import torch
 from numpy.typing import NDArray
 
 from measure import publish
-from thonecls.config import FAST
 from thonecls.datasets import houston_crop
-from thonecls.loop import Progress, has_settled
+from thonecls.method.config import FAST
+from thonecls.method.fit import fit
+from thonecls.method.loop import Progress, has_settled
+from thonecls.method.model import Model
 from thonecls.metrics import evaluate
-from thonecls.model import Model
 from thonecls.splits import paper_split
-from thonecls.train import fit
 
 
 def main(

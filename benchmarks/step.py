@@ -20,11 +20,11 @@ import torch
 from torch.nn.functional import pad
 
 from measure import extra_memory, flops, interleaved, matmul_peak, memory_of, publish
-from thonecls.checkpoint import EVERY, Keeper, State
-from thonecls.config import PAPER
-from thonecls.ground import logits_at
-from thonecls.loop import new_optimizer, objective
-from thonecls.net import FreeOCNet
+from thonecls.method.checkpoint import Keeper, State
+from thonecls.method.config import CHECKPOINT_SECONDS, PAPER
+from thonecls.method.data import logits_at
+from thonecls.method.loop import new_optimizer, objective
+from thonecls.method.net import FreeOCNet
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from reference import dense_objective
@@ -69,14 +69,14 @@ def checkpoint_cost() -> dict[str, float]:
     state = State(student, teacher, optimizer, torch.Generator().get_state(), [0.0])
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "checkpoint"
-        keeper = Keeper(path, "", every=EVERY)
+        keeper = Keeper(path, "", every=CHECKPOINT_SECONDS)
         seconds = interleaved({"keep": lambda: keeper.keep(state, now=True)}, 9)["keep"]
         size = path.stat().st_size / 1e6
     return {
         "MB": size,
         "seconds": seconds,
-        "kept every s": EVERY,
-        "share of training, %": 100 * seconds / EVERY,
+        "kept every s": CHECKPOINT_SECONDS,
+        "share of training, %": 100 * seconds / CHECKPOINT_SECONDS,
     }
 
 

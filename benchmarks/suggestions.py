@@ -27,13 +27,13 @@ from reproduce import PARTS
 from thonecls.datasets import Dataset, load_dataset
 from thonecls.errors import LabelError
 from thonecls.metrics import evaluate
-from thonecls.ratio_model import fit_ratio
+from thonecls.ratio.model import fit_ratio
 from thonecls.splits import PROTOCOLS
 from thonecls.trust import lattice, spectral_components
 from thonecls.trust.suggestions import suggest
 from thonecls.version import commit
 from thonecls.workflow.evidence import spread_out
-from thonecls.workflow.looking import read_lattice
+from thonecls.workflow.spectra import read_lattice
 
 FILE = RECORDS / "reports" / "suggestions.jsonl"
 ANSWERS, ROUNDS = 20, 2

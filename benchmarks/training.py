@@ -25,11 +25,11 @@ import torch
 
 from measure import publish
 from thonecls.benchmark.machine import forget_peak, peak_memory
-from thonecls.config import COLLAGE
+from thonecls.io.raster import open_raster
+from thonecls.method.config import COLLAGE
+from thonecls.method.fit import fit
 from thonecls.methods.models import AnyModel
-from thonecls.raster import open_raster
-from thonecls.ratio_model import fit_ratio
-from thonecls.train import fit
+from thonecls.ratio.model import fit_ratio
 
 BANDS, PERIOD = 64, 128
 

@@ -1,4 +1,4 @@
-"""PU Extra Trees, plain Python (tests/reference_trees.py) against `thonecls.trees`.
+"""PU Extra Trees, plain Python (tests/reference_trees.py) against `thonecls.images.trees`.
 
     python benchmarks/trees.py [--trees 10]
 
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from measure import publish
-from thonecls.trees import PUExtraTreesClassifier
+from thonecls.images.trees import PUExtraTreesClassifier
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import reference_trees as reference

@@ -22,8 +22,8 @@ from rasterio.windows import Window
 
 from mapping import run
 from measure import publish
+from thonecls.method.novelty import fit_novelty
 from thonecls.methods.spectral_model import fit_spectral
-from thonecls.novelty import fit_novelty
 from thonecls.scene import as_scene, standardize
 
 BANDS, ROWS = 4, 512

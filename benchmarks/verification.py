@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from published import insert
 from reproduce import ELSEWHERE, IP
 from thonecls.datasets import load_dataset
-from thonecls.ratio_model import fit_ratio
+from thonecls.ratio.model import fit_ratio
 from thonecls.splits import resampled_split
 from thonecls.trust import STRATA, draw_points, stratify, verify
 

@@ -10,8 +10,8 @@ import torch
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
-from thonecls.config import TrainConfig
 from thonecls.datasets import Dataset, synthetic
+from thonecls.method.config import TrainConfig
 
 # Small arrays: more threads only wait for each other, here and in the programs that tests start.
 # The variable is for those, and for libraries that are not loaded yet.

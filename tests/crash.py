@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from threadpoolctl import threadpool_limits
 
-import thonecls.model
+import thonecls.method.model
 from crashing import World, ended, kill_after, make_world, outcome, start
 
 Work = Callable[[Path], object]
@@ -119,7 +119,7 @@ def main() -> int:
     given = parser.parse_args()
     torch.set_num_threads(1)
     threadpool_limits(1)
-    thonecls.model.MEMORY = 1  # several windows to a small map
+    thonecls.method.model.MEMORY = 1  # several windows to a small map
     rng = random.Random(given.seed)
     told: Counter[tuple[str, str, str]] = Counter()
     with tempfile.TemporaryDirectory() as folder:

@@ -21,11 +21,11 @@ import rasterio
 from affine import Affine
 
 from thonecls.benchmark.plan import Cell
-from thonecls.benchmark.results import read_results
+from thonecls.benchmark.records import read_results
 from thonecls.benchmark.run import run_cells
-from thonecls.config import TrainConfig
 from thonecls.datasets import synthetic
 from thonecls.errors import ThoneclsError
+from thonecls.method.config import TrainConfig
 from thonecls.workflow import (
     TrainOptions,
     TruthFile,

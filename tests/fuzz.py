@@ -28,11 +28,11 @@ from pyproj import CRS
 import spoilt
 import strange_models as models
 from thonecls.errors import ThoneclsError
-from thonecls.inputs import read_labels, read_scene
+from thonecls.io.inputs import read_labels, read_scene
+from thonecls.io.raster import open_raster
 from thonecls.methods.models import load_model
-from thonecls.raster import open_raster
 from thonecls.scene import Grid
-from thonecls.workflow.looking import look_over
+from thonecls.workflow.spectra import look_over
 
 GRID = Grid((spoilt.ROWS, spoilt.COLUMNS), tuple(spoilt.PLACE)[:6])
 PART, LONGEST = 500, 600  # cases of a process, and its seconds
@@ -204,7 +204,7 @@ def read_model(folder: Path, rng: random.Random) -> None:
 
 def read_run_json(folder: Path, rng: random.Random) -> None:
     """A run.json."""
-    from thonecls.workflow.runs import RUN, read_run
+    from thonecls.workflow.run_folder import RUN, read_run
 
     facts: dict[str, object] = {
         **dict.fromkeys(("cube", "labels", "out", "method"), "x"),

@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from thonecls.collage import Collage, IntArray, Pool
-from thonecls.config import TrainConfig
-from thonecls.net import FreeOCNet
+from thonecls.method.collage import Collage, IntArray, Pool
+from thonecls.method.config import TrainConfig
+from thonecls.method.net import FreeOCNet
 
 
 def dense_objective(

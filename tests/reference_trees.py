@@ -1,8 +1,8 @@
 """PU Extra Trees in plain Python, node by node and sample by sample: slow, short, for tests.
 
-The same algorithm as `thonecls.trees`, written from the paper (Wilton et al., NeurIPS 2022) with
-lists and loops alone. Both ask a source of randomness for numbers in [0, 1) alone and in the same
-order, so that from the same seed they must grow the very same tree.
+The same algorithm as `thonecls.images.trees`, written from the paper (Wilton et al., NeurIPS 2022)
+with lists and loops alone. Both ask a source of randomness for numbers in [0, 1) alone and in the
+same order, so that from the same seed they must grow the very same tree.
 """
 
 from __future__ import annotations

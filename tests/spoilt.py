@@ -24,8 +24,8 @@ import torch
 from affine import Affine
 from shapely import Point
 
-from thonecls import store
 from thonecls.datasets import Example
+from thonecls.method import store
 
 QUICK = ["--width", "0.125", "--epochs", "1", "--batches", "2", "--unlabeled", "200"]
 BANDS, ROWS, COLUMNS = 8, 40, 32

@@ -12,16 +12,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thonecls import store
 from thonecls.datasets import synthetic
-from thonecls.frozen import freeze
+from thonecls.method import store
+from thonecls.method.frozen import freeze
+from thonecls.method.model import Model
+from thonecls.method.net import FreeOCNet
+from thonecls.method.novelty import fit_novelty
 from thonecls.methods.spectral import Samples
 from thonecls.methods.spectral_model import SpectralModel
-from thonecls.model import Model
-from thonecls.net import FreeOCNet
-from thonecls.novelty import fit_novelty
-from thonecls.ratio import Look, Machine
-from thonecls.ratio_model import RatioModel
+from thonecls.ratio.model import RatioModel
+from thonecls.ratio.ratio import Look, Machine
 from thonecls.scene import BandStatistics, band_statistics, standardize
 
 BANDS = 4

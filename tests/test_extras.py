@@ -14,11 +14,11 @@ import pytest
 from commands import run
 from thonecls import PUExtraTreesClassifier
 from thonecls.benchmark.plan import Cell
-from thonecls.benchmark.results import append_record, claimed
-from thonecls.cluster import workers
+from thonecls.benchmark.records import append_record, claimed
 from thonecls.datasets import download, indian_pines, is_present
 from thonecls.errors import ConfigError
 from thonecls.extras import EXTRAS
+from thonecls.parallel import workers
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
 X = np.arange(40, dtype=np.float32).reshape(20, 2)

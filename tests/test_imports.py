@@ -12,9 +12,10 @@ from types import ModuleType
 import pytest
 
 import thonecls
-from thonecls import choices, losses, teacher
+from thonecls import choices
 from thonecls.datasets import write_example
 from thonecls.extras import EXTRAS
+from thonecls.method import losses, teacher
 from thonecls.methods import METHODS
 from thonecls.methods.settings import SETTINGS
 from thonecls.methods.spectral import SPECTRAL
@@ -33,10 +34,13 @@ DOES_NOT_LOAD = [
     ("from thonecls.losses import taylor_variational", ("sklearn", *FILES, *PICTURES, "scipy")),
     ("from thonecls import fit", ("sklearn", *FILES, *PICTURES, *SCIPY)),
     ("from thonecls.methods import METHODS", (*ALL, "numpy")),
-    ("from thonecls.raster import open_raster", (*LEARNING, *TABLES, *PICTURES, *SCIPY)),
-    ("from thonecls.inputs import read_labels", (*LEARNING, *PICTURES, *SCIPY)),
+    ("from thonecls.io.raster import open_raster", (*LEARNING, *TABLES, *PICTURES, *SCIPY)),
+    ("from thonecls.io.inputs import read_labels", (*LEARNING, *PICTURES, *SCIPY)),
     ("from thonecls.workflow import check_scene", (*LEARNING, *PICTURES, *SCIPY)),
-    ("import thonecls.workflow.demo, thonecls.benchmark, thonecls.classifier", tuple(EXTRAS)),
+    (
+        "import thonecls.workflow.demo, thonecls.benchmark, thonecls.methods.classifier",
+        tuple(EXTRAS),
+    ),
 ]
 # Commands, by their words; SCENE and LABELS are files.
 WORDS_DO_NOT_LOAD = [

@@ -1,6 +1,6 @@
 """Names that settings may take; what they stand for needs torch, and names do not.
 
-A test holds them to the dictionaries of `thonecls.losses` and `thonecls.teacher`.
+A test holds them to the dictionaries of `thonecls.method.losses` and `thonecls.method.teacher`.
 """
 
 import sys
@@ -31,6 +31,6 @@ DECAYS = ("ramp", "constant")
 
 def known_losses() -> Collection[str]:
     """The losses by name; once the catalogue is loaded, with what was added to it."""
-    loaded = sys.modules.get("thonecls.losses")
+    loaded = sys.modules.get("thonecls.method.losses")
     known: Collection[str] = LOSSES if loaded is None else loaded.LOSSES
     return known

@@ -17,7 +17,7 @@ from matplotlib.image import imread
 
 from thonecls.benchmark import STUDIES, Cell, Study, cells_of, read_results
 from thonecls.benchmark.figures import draw_data, draw_study_curves, draw_study_maps
-from thonecls.benchmark.results import Results, append_record
+from thonecls.benchmark.records import Results, append_record
 from thonecls.benchmark.tables import (
     Entry,
     Row,
@@ -396,7 +396,7 @@ def test_maps_show_best_and_median_of_what_was_run(
 
 def test_errors_are_coloured_as_in_the_report(tmp_path: Path, fields: Dataset) -> None:
     from thonecls.benchmark import maps
-    from thonecls.report import FALSE, HIT, MISSED, NODATA, QUIET
+    from thonecls.report.plots import FALSE, HIT, MISSED, NODATA, QUIET
 
     cell = Cell("indian-pines", 2, positives=10, settings=(("unlabeled", 50),))
     truth = fields.truth == 2

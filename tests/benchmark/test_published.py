@@ -16,7 +16,7 @@ from commands import run
 from published import RECORDS, insert
 from thonecls import Model, __version__
 from thonecls.benchmark import Cell, read_results, run_cells
-from thonecls.benchmark.results import Results, append_record
+from thonecls.benchmark.records import Results, append_record
 from thonecls.datasets import write_example
 from thonecls.version import UNKNOWN, commit, software
 

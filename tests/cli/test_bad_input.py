@@ -415,7 +415,7 @@ def commands_of(name: str, w: World) -> tuple[list[list[object]], str]:
 def one_opinion() -> Iterator[None]:
     """A matched filter alone beside every training: what others say is not the subject here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("thonecls.workflow.crossfitting.OPINIONS", ("matched-filter",))
+        patch.setattr("thonecls.workflow.crossfit.OPINIONS", ("matched-filter",))
         yield
 
 

@@ -17,8 +17,8 @@ import pytest
 
 from commands import run
 from thonecls.datasets import Dataset
+from thonecls.method.model import Model
 from thonecls.methods.images import IMAGE_METHODS
-from thonecls.model import Model
 
 QUICK = ["--epochs", "1", "--batches", "2", "--unlabeled", "50", "--width", "0.25"]
 
@@ -27,7 +27,7 @@ QUICK = ["--epochs", "1", "--batches", "2", "--unlabeled", "50", "--width", "0.2
 def one_opinion() -> Iterator[None]:
     """A matched filter alone beside every training: what others say is not the subject here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("thonecls.workflow.crossfitting.OPINIONS", ("matched-filter",))
+        patch.setattr("thonecls.workflow.crossfit.OPINIONS", ("matched-filter",))
         yield
 
 

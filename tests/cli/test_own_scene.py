@@ -23,10 +23,10 @@ from rio_cogeo.cogeo import cog_validate
 
 from commands import run
 from thonecls.datasets import Example, write_example
-from thonecls.model import Model
-from thonecls.options import SceneOptions
+from thonecls.io.options import SceneOptions
+from thonecls.method.model import Model
 from thonecls.workflow import check_scene
-from thonecls.workflow.commands import repeat_command
+from thonecls.workflow.options import repeat_command
 
 QUICK = ["--epochs", "6", "--batches", "4", "--width", "0.25", "--unlabeled", "800"]
 WHERE = ["--where", "species = 'lantana'"]
@@ -40,7 +40,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> Any:
 def one_opinion() -> Iterator[None]:
     """A matched filter alone beside every training: what others say is not the subject here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("thonecls.workflow.crossfitting.OPINIONS", ("matched-filter",))
+        patch.setattr("thonecls.workflow.crossfit.OPINIONS", ("matched-filter",))
         yield
 
 
@@ -363,9 +363,9 @@ def test_a_threshold_by_labels_left_out_is_in_the_model_and_every_map_uses_it(
 
 # The program with less memory for a window, so that a small scene has several.
 MANY_WINDOWS = """
-import thonecls.model
+import thonecls.method.model
 from thonecls.cli import main
-thonecls.model.MEMORY = 3e8
+thonecls.method.model.MEMORY = 3e8
 main()
 """
 
@@ -425,7 +425,7 @@ def test_a_cluster_maps_the_same_and_outlives_a_worker(
 
     model = trained / "model-0.safetensors"
     map_scene(model, large, tmp_path / "here")
-    monkeypatch.setattr("thonecls.workflow.mapping.TILE", 256)  # 12 windows
+    monkeypatch.setattr("thonecls.workflow.map.TILE", 256)  # 12 windows
     cluster = distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
     )

@@ -26,6 +26,7 @@ from rasterio.errors import NotGeoreferencedWarning
 from rio_cogeo.cogeo import cog_validate
 
 from thonecls.errors import ConfigError, FileError, SceneError
+from thonecls.io.raster import RasterSource, open_raster
 from thonecls.maps import (
     Backdrop,
     LayerWriter,
@@ -37,7 +38,6 @@ from thonecls.maps import (
     write_qml,
     write_quicklook,
 )
-from thonecls.raster import RasterSource, open_raster
 from thonecls.scene import Grid
 
 UTM = rasterio.crs.CRS.from_epsg(32633).to_wkt()
@@ -353,7 +353,7 @@ def test_a_disk_that_fills_up_while_windows_come(
     def fail(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("thonecls.maps.unfinished._Scores.write", fail)
+    monkeypatch.setattr("thonecls.maps.partial._Scores.write", fail)
     with pytest.raises(FileError, match=r"No space left on device\): free disk space"):
         write_maps(tmp_path / "out", scores((7, 9)))
     assert list(tmp_path.iterdir()) == []

@@ -12,18 +12,18 @@ import numpy as np
 import pytest
 import torch
 
-from thonecls.config import PAPER, TrainConfig
 from thonecls.datasets import Dataset, synthetic
 from thonecls.errors import ConfigError, LabelError
-from thonecls.loop import Recipe, new_optimizer, run
-from thonecls.losses import pan_coupling, pan_value
+from thonecls.method.config import PAPER, TrainConfig
+from thonecls.method.fit import fit, prepare
+from thonecls.method.loop import Recipe, new_optimizer, run
+from thonecls.method.losses import pan_coupling, pan_value
+from thonecls.method.model import Model
 from thonecls.methods import METHODS, deep, resolve_prior
 from thonecls.methods.catalogue import as_markdown
 from thonecls.metrics import evaluate, find_degenerate
-from thonecls.model import Model
 from thonecls.scene import Scene
 from thonecls.splits import Labels, draw_labels
-from thonecls.train import fit, prepare
 
 QUICK = TrainConfig(
     epochs=14, batches=4, unlabeled=250, width=0.25, rate=2e-2, rate_decay=1.0, device="cpu"

@@ -37,8 +37,8 @@ KINDS: dict[str, dict[str, Any]] = {
 def quick() -> Iterator[None]:
     """One opinion beside a training, and several windows to a small map."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("thonecls.workflow.crossfitting.OPINIONS", ("matched-filter",))
-        patch.setattr("thonecls.model.MEMORY", 1)
+        patch.setattr("thonecls.workflow.crossfit.OPINIONS", ("matched-filter",))
+        patch.setattr("thonecls.method.model.MEMORY", 1)
         yield
 
 

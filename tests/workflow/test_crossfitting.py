@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from thonecls.datasets import synthetic
+from thonecls.method.model import Scorer
 from thonecls.methods.spectral_model import SpectralModel, fit_spectral, thinned
-from thonecls.model import Scorer
-from thonecls.ratio_model import crossfit_ratio
+from thonecls.ratio.model import crossfit_ratio
 from thonecls.scene import BoolArray
-from thonecls.workflow.crossfitting import crossfit, score_pixels, second_opinions
+from thonecls.workflow.crossfit import crossfit, score_pixels, second_opinions
 
 DATA = synthetic(height=70, width=60, bands=8, fields=30, separation=1.5, seed=4)
 

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 import torch
 
-from thonecls.config import FAST
 from thonecls.datasets import synthetic
-from thonecls.inputs import LabelInput, SceneInput
-from thonecls.loop import Progress
+from thonecls.io.inputs import LabelInput, SceneInput
+from thonecls.method.config import FAST
+from thonecls.method.loop import Progress
+from thonecls.method.model import Crossfit
 from thonecls.methods import deep
-from thonecls.model import Crossfit
 from thonecls.scene import Grid
 from thonecls.workflow import TrainOptions
-from thonecls.workflow.concluding import Task
+from thonecls.workflow.finish import Task
 from thonecls.workflow.folds import leave_out
-from thonecls.workflow.runs import fold_path, is_unfinished
-from thonecls.workflow.training import plan_of
+from thonecls.workflow.run_folder import fold_path, is_unfinished
+from thonecls.workflow.train import plan_of
 
 DATA = synthetic(height=24, width=24, bands=4, fields=12, separation=2.0, seed=0)
 

@@ -38,7 +38,7 @@ def undrawn(world: World) -> Path:
         raise ValueError("no such glyph")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("thonecls.workflow.crossfitting.OPINIONS", ("matched-filter",))
+        patch.setattr("thonecls.workflow.crossfit.OPINIONS", ("matched-filter",))
         patch.setattr(matplotlib.figure.Figure, "savefig", fail)
         files = world.here / "cube.npy", world.here / "labels0.npy", world.here / "run"
         summary = train_scene(*files, config=CONFIG, options=TrainOptions(folds=0))

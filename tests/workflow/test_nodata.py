@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from crashing import CONFIG
 from thonecls.datasets import Dataset
-from thonecls.inputs import LabelInput, SceneInput
-from thonecls.options import SceneOptions
+from thonecls.io.inputs import LabelInput, SceneInput
+from thonecls.io.options import SceneOptions
 from thonecls.places import lattice
 from thonecls.scene import ArraySource, Grid, Scene
 from thonecls.workflow import TrainOptions, train_scene
-from thonecls.workflow.looking import judged_at, look_over, read_lattice, valid_at
-from thonecls.workflow.training import on_data
+from thonecls.workflow.spectra import judged_at, look_over, read_lattice, valid_at
+from thonecls.workflow.train import on_data
 
 FILL = -9999
 
@@ -42,7 +42,7 @@ def train(
 @pytest.fixture(autouse=True, scope="module")
 def one_opinion() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("thonecls.workflow.crossfitting.OPINIONS", ("matched-filter",))
+        patch.setattr("thonecls.workflow.crossfit.OPINIONS", ("matched-filter",))
         yield
 
 

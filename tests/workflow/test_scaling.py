@@ -12,7 +12,7 @@ from commands import run
 from thonecls.datasets import Dataset
 from thonecls.errors import ModelError
 from thonecls.methods.spectral_model import fit_spectral
-from thonecls.ratio_model import fit_ratio
+from thonecls.ratio.model import fit_ratio
 from thonecls.scene import BandStatistics, Scene, band_statistics
 from thonecls.workflow.scaling import find_scale, rescaled
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from thonecls.config import TrainConfig
 from thonecls.datasets import Dataset
-from thonecls.model import Model
+from thonecls.method.config import TrainConfig
+from thonecls.method.model import Model
 from thonecls.workflow import TrainOptions, train_scene
 
 
@@ -33,7 +33,7 @@ def test_sigkill_at_random_moments_changes_nothing(
     config = replace(tiny, epochs=20)
     context = multiprocessing.get_context("forkserver")
     # What every training would import for itself; the optimizer takes torch._dynamo.
-    context.set_forkserver_preload(["thonecls.workflow.training", "torch._dynamo"])
+    context.set_forkserver_preload(["thonecls.workflow.train", "torch._dynamo"])
 
     def start(out: str) -> multiprocessing.process.BaseProcess:
         files = tmp_path / "cube.npy", tmp_path / "truth.npy", tmp_path / out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from thonecls.benchmark.plan import Cell
-from thonecls.benchmark.results import Record, Results, read_results
+from thonecls.benchmark.records import Record, Results, read_results
 from thonecls.benchmark.run import run_cells
 from thonecls.benchmark.studies import STUDIES, Study, cells_of, find_study
 

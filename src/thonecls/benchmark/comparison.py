@@ -9,7 +9,10 @@ from math import isfinite
 from typing import Any
 
 from thonecls.benchmark.paper import PAPER_PRIORS, Figure, in_ablation, in_tables
-from thonecls.benchmark.places import (
+from thonecls.benchmark.plan import Cell, PriorName, config_of, methods_for
+from thonecls.benchmark.records import Record, Results
+from thonecls.benchmark.studies import Study, cells_of
+from thonecls.benchmark.targets import (
     Place,
     class_name,
     full_title,
@@ -18,9 +21,6 @@ from thonecls.benchmark.places import (
     place_name,
     short_title,
 )
-from thonecls.benchmark.plan import Cell, PriorName, config_of, methods_for
-from thonecls.benchmark.results import Record, Results
-from thonecls.benchmark.studies import Study, cells_of
 from thonecls.images import image_spec
 
 METRIC_NAMES = {"f1": "F1", "auc": "AUC"}  # the others are called as in `Scores`

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import statistics
 
-from thonecls.benchmark.places import is_images, pixels_of
 from thonecls.benchmark.plan import Cell, config_of, methods_for
-from thonecls.benchmark.results import Record, Results
-from thonecls.config import TrainConfig
-from thonecls.costs import STARTED, TRAINING, Cost, training_cost, work_of_epoch
+from thonecls.benchmark.records import Record, Results
+from thonecls.benchmark.targets import is_images, pixels_of
 from thonecls.images import image_spec
+from thonecls.method.config import TrainConfig
+from thonecls.methods.costs import STARTED, TRAINING, Cost, training_cost, work_of_epoch
 
 SPECTRAL = 60.0  # seconds that a method without a network takes at most, roughly
 TREES = 0.2e-6  # seconds of one core for a value of an image in the trees

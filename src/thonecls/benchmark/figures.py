@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 
 from thonecls.benchmark.comparison import metric_name, runs_of
 from thonecls.benchmark.maps import draw_study_maps
-from thonecls.benchmark.places import Place, place_name
-from thonecls.benchmark.results import Results
+from thonecls.benchmark.records import Results
 from thonecls.benchmark.scenes import draw_data
 from thonecls.benchmark.studies import Study
-from thonecls.report import CLASS, FALSE, HIT, save_figure
+from thonecls.benchmark.targets import Place, place_name
+from thonecls.report.plots import CLASS, FALSE, HIT, save_figure
 
 __all__ = ["draw_data", "draw_study_curves", "draw_study_maps"]
 

@@ -14,14 +14,14 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from thonecls.benchmark.comparison import runs_of
-from thonecls.benchmark.places import Place, is_present, place_name
 from thonecls.benchmark.plan import Cell, config_of
-from thonecls.benchmark.results import Record, Results
+from thonecls.benchmark.records import Record, Results
 from thonecls.benchmark.run import load_map, map_path, split_of
 from thonecls.benchmark.scenes import show_scene
 from thonecls.benchmark.studies import Study
+from thonecls.benchmark.targets import Place, is_present, place_name
 from thonecls.datasets import Dataset, load_dataset
-from thonecls.report import CLASS, FALSE, HIT, MISSED, NODATA, QUIET, save_figure
+from thonecls.report.plots import CLASS, FALSE, HIT, MISSED, NODATA, QUIET, save_figure
 
 Picture = NDArray[np.uint8]  # (H, W, 3)
 

@@ -9,10 +9,10 @@ from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from thonecls.benchmark.paper import PAPER_SETTINGS, Setting
-from thonecls.benchmark.places import ALL, is_images
+from thonecls.benchmark.targets import ALL, is_images
 from thonecls.choices import Protocol as Protocol
-from thonecls.config import PRESETS, TrainConfig
 from thonecls.errors import ConfigError
+from thonecls.method.config import PRESETS, TrainConfig
 from thonecls.methods import METHODS, Method, deep
 from thonecls.methods.images import IMAGE_METHODS, ImageMethod, image_settings
 from thonecls.splits import PROTOCOLS

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from thonecls.benchmark.figures import draw_study_curves, draw_study_maps
-from thonecls.benchmark.results import Results
+from thonecls.benchmark.records import Results
 from thonecls.benchmark.studies import Study
 from thonecls.benchmark.tables import as_csv, as_html, as_latex, as_markdown, build_table
 from thonecls.files import locked, write_atomically

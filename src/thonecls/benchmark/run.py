@@ -19,22 +19,22 @@ import torch
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from thonecls.benchmark.images import measure_images
 from thonecls.benchmark.machine import forget_peak, machine_facts, peak_memory, versions
 from thonecls.benchmark.paper import PAPER_PRIORS
-from thonecls.benchmark.photographs import measure_images
-from thonecls.benchmark.places import is_images
 from thonecls.benchmark.plan import Cell, config_of
-from thonecls.benchmark.results import NAME, Ledger, append_record, claimed, short_curves
-from thonecls.cluster import LOST, is_death, is_lost, run_all, workers
-from thonecls.config import TrainConfig
+from thonecls.benchmark.records import NAME, Ledger, append_record, claimed, short_curves
+from thonecls.benchmark.targets import is_images
 from thonecls.datasets import Dataset, load_dataset
 from thonecls.errors import ClusterError, FileError
 from thonecls.files import write_atomically, writing_array
 from thonecls.images import load_images
-from thonecls.loop import Progress
+from thonecls.method.config import TrainConfig
+from thonecls.method.loop import Progress
+from thonecls.method.model import Model
 from thonecls.methods import METHODS, deep, resolve_prior
 from thonecls.metrics import evaluate, evaluate_pu, find_degenerate
-from thonecls.model import Model
+from thonecls.parallel import LOST, is_death, is_lost, run_all, workers
 from thonecls.splits import PROTOCOLS, Split, fixed_split
 from thonecls.version import commit
 

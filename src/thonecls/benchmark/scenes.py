@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from thonecls.datasets import Dataset
-from thonecls.report import QUIET, false_colour, save_figure
+from thonecls.report.plots import QUIET, false_colour, save_figure
 from thonecls.scene import Scene
 
 # Okabe and Ito's eight, then those that lie farthest from all before them and from the background,

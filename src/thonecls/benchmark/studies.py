@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from thonecls.benchmark.places import ALL, Place
 from thonecls.benchmark.plan import Cell, Protocol, changed
+from thonecls.benchmark.targets import ALL, Place
 from thonecls.errors import ConfigError
 from thonecls.methods import METHODS as CATALOGUE
 

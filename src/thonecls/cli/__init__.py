@@ -13,8 +13,8 @@ from rich.markup import escape
 
 from thonecls.cli import benchmark, catalogues, scenes  # noqa: F401  # they add their commands
 from thonecls.cli.app import INTERRUPTED, app, errors
-from thonecls.drivers import keep_from_networks
 from thonecls.errors import ThoneclsError
+from thonecls.io.drivers import keep_from_networks
 
 LONGEST = 2000  # characters of an error
 

@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from thonecls.config import PRESETS, TrainConfig
 from thonecls.errors import ConfigError
+from thonecls.io.options import LabelOptions, SceneOptions
+from thonecls.method.config import PRESETS, TrainConfig
 from thonecls.methods import METHODS, unknown_method
 from thonecls.methods.settings import settings
-from thonecls.options import LabelOptions, SceneOptions
 from thonecls.version import __version__
 
 INTERRUPTED = 130  # the exit code that shells use after Ctrl-C

@@ -16,7 +16,8 @@ from thonecls.benchmark import STUDIES, Cell, Study, cells_of, run_cells
 from thonecls.benchmark.comparison import metric_name
 from thonecls.benchmark.estimate import estimate
 from thonecls.benchmark.maps import find_lost_maps
-from thonecls.benchmark.places import (
+from thonecls.benchmark.records import Results
+from thonecls.benchmark.targets import (
     ALL,
     check_place,
     is_images,
@@ -25,10 +26,9 @@ from thonecls.benchmark.places import (
     score_of,
     where_from,
 )
-from thonecls.benchmark.results import Results
 from thonecls.cli.app import errors
-from thonecls.costs import in_words
 from thonecls.errors import ConfigError
+from thonecls.methods.costs import in_words
 
 
 def name_lost_maps(name: str, study: Study, results: Results, out: Path, **which: Any) -> None:

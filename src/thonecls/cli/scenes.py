@@ -34,9 +34,9 @@ from thonecls.cli.app import (
     given_settings,
     resolve,
 )
-from thonecls.config import TrainConfig, preset_for
 from thonecls.errors import ConfigError, FileError
-from thonecls.options import EVERY, LabelOptions, SceneOptions
+from thonecls.io.options import LabelOptions, SceneOptions
+from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig, preset_for
 
 if TYPE_CHECKING:
     from thonecls.workflow import TruthFile
@@ -94,7 +94,7 @@ def demo(
     overview.png, report.html, run.json, the map and the model, and prints precision, recall, F1.
     Takes seconds by the density ratio, minutes by the network of the paper (--preset fast).
     """
-    from thonecls.progress import Display
+    from thonecls.cli.progress import Display
     from thonecls.workflow.demo import demo as run_demo
 
     with Display(errors, quiet=json) as display:
@@ -219,7 +219,7 @@ def train(
     ] = False,
     checkpoint_every: Annotated[
         float, Parameter(help="Seconds of training between two checkpoints.")
-    ] = EVERY,
+    ] = CHECKPOINT_SECONDS,
     scene_options: SceneSettings = SceneFlags(),  # noqa: B008
     label_options: LabelSettings = LabelFlags(),  # noqa: B008
     config: Settings = Overrides(),  # noqa: B008
@@ -236,7 +236,7 @@ def train(
 
     Example: thonecls train scene.mat truth.mat --target 3 --method matched-filter --out run
     """
-    from thonecls.progress import Display
+    from thonecls.cli.progress import Display
     from thonecls.workflow import TrainOptions, train_scene
 
     method = method or _usual_method(preset, seeds, config)
@@ -293,7 +293,7 @@ def _preset(
     """The preset that is asked for, or the one for a scene of this size."""
     if given is not None:
         return given
-    from thonecls.inputs import read_scene
+    from thonecls.io.inputs import read_scene
 
     opened = read_scene(scene, scene_options, labels=labels, label_options=label_options)
     return preset_for(opened.grid.shape[0] * opened.grid.shape[1])
@@ -357,7 +357,7 @@ def map_command(
 
     Example: thonecls map run scene.tif --out map
     """
-    from thonecls.progress import Display
+    from thonecls.cli.progress import Display
     from thonecls.workflow import map_scene
 
     files = _expand(scenes)
@@ -540,7 +540,7 @@ def prior(
 
     Example: thonecls prior scene.mat truth.mat --target 3
     """
-    from thonecls.progress import Display
+    from thonecls.cli.progress import Display
     from thonecls.workflow import estimate_priors
 
     with Display(errors, quiet=json):

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from rasterio.errors import NotGeoreferencedWarning, RasterioError
 
-from thonecls.arrays import read_array
 from thonecls.datasets.catalogue import DATASETS, Spec, get_spec
 from thonecls.datasets.dataset import Dataset
-from thonecls.drivers import open_raster_as, raster_drivers
 from thonecls.errors import FileError, LabelError
 from thonecls.extras import missing as missing_extra
 from thonecls.files import files_below
+from thonecls.io.arrays import read_array
+from thonecls.io.drivers import open_raster_as, raster_drivers
 from thonecls.scene import Scene, as_scene
 
 ARRAYS = (".mat", ".npy", ".npz")

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from thonecls.errors import ConfigError
 from thonecls.maps.cogs import MISSING, Cog, tag_texts, write_cogs
+from thonecls.maps.partial import Unfinished, WindowWriter
 from thonecls.maps.styles import write_layer_qml
-from thonecls.maps.unfinished import Unfinished, WindowWriter
 from thonecls.maps.writer import MAP, PROBABILITY
 from thonecls.scene import FloatArray, Grid
 

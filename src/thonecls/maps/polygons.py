@@ -21,9 +21,9 @@ from scipy import ndimage
 from shapely.geometry import shape
 
 from thonecls.errors import ConfigError, SceneError
+from thonecls.io.raster import open_gdal
 from thonecls.maps.cogs import disk_errors
 from thonecls.maps.measure import Measure
-from thonecls.raster import open_gdal
 
 FEWEST = 4  # pixels of a patch, unless told otherwise: smaller ones are specks, and most of a file
 MOST = 500_000  # patches of a file that a GIS still opens

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from rasterio.enums import ColorInterp, Resampling
 
 from thonecls.errors import SceneError
+from thonecls.io.raster import RasterSource, open_gdal
 from thonecls.maps.measure import Measure
 from thonecls.maps.styles import RAMP
 from thonecls.places import distances, lattice
-from thonecls.raster import RasterSource, open_gdal
-from thonecls.report import CLASS, MISSED, NODATA, WIDE, false_colour, save_figure
+from thonecls.report.plots import CLASS, MISSED, NODATA, WIDE, false_colour, save_figure
 
 ACROSS = 70  # labels beside each other, at most, so that the map shows between them
 LINES = 3  # of equal distance from labels, about

@@ -13,7 +13,7 @@ from matplotlib.colors import to_hex
 
 from thonecls.files import write_atomically
 from thonecls.maps.cogs import MISSING, plain_text
-from thonecls.report import CLASS, QUIET
+from thonecls.report.plots import CLASS, QUIET
 
 Kind = Literal["probability", "classes"]
 RAMP = "viridis"

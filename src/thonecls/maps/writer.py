@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thonecls.maps.cogs import MISSING, Cog, tag_texts, write_cogs
+from thonecls.maps.partial import Unfinished, WindowWriter
 from thonecls.maps.styles import write_categories, write_qml
-from thonecls.maps.unfinished import Unfinished, WindowWriter
-from thonecls.report import CLASS, NODATA, QUIET
+from thonecls.report.plots import CLASS, NODATA, QUIET
 from thonecls.scene import FloatArray, Grid
 
 PROBABILITY, MAP = "probability.tif", "map.tif"

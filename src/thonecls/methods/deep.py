@@ -12,24 +12,24 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from thonecls.checkpoint import EVERY, State
-from thonecls.config import TrainConfig
 from thonecls.errors import ConfigError, LabelError
-from thonecls.ground import SceneGround
-from thonecls.loop import Recipe, Terms, run
-from thonecls.losses import (
+from thonecls.method.checkpoint import State
+from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig
+from thonecls.method.data import SceneGround
+from thonecls.method.fit import LabelGround, OnEpoch, OnStep, fit_on, loss_on, prepare
+from thonecls.method.loop import Recipe, Terms, run
+from thonecls.method.losses import (
     pan_coupling,
     pan_value,
     pan_value_reference,
     positive_loss,
 )
+from thonecls.method.model import Model
+from thonecls.methods.relative import Relative, hold_out
 from thonecls.methods.settings import SETTINGS as SETTINGS
 from thonecls.methods.settings import settings as settings
-from thonecls.model import Model
-from thonecls.relative import Relative, hold_out
 from thonecls.scene import Source
 from thonecls.splits import Labels
-from thonecls.train import LabelGround, OnEpoch, OnStep, fit_on, loss_on, prepare
 
 GAMES = {"pan": pan_value, "pan-reference": pan_value_reference}
 BOUND = 0.01  # eps in the logarithms of PAN's coupling, which has no bound without it
@@ -45,7 +45,7 @@ def train(
     on_epoch: OnEpoch | None = None,
     on_step: OnStep | None = None,
     checkpoint: Path | None = None,
-    checkpoint_every: float = EVERY,
+    checkpoint_every: float = CHECKPOINT_SECONDS,
     resume: bool = False,
 ) -> Model:
     """Train by one of `SETTINGS`; config: as `settings` gives it; the rest as for `fit`."""

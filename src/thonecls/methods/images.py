@@ -10,15 +10,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from thonecls.config import TrainConfig
 from thonecls.errors import ConfigError
 from thonecls.images import Images, image_spec
-from thonecls.images.items import CHUNK, ItemModel, Rows
+from thonecls.images.data import CHUNK, ItemModel, Rows
 from thonecls.images.networks import NETWORKS
-from thonecls.images.training import OnEpoch, OnStep, fit_items, item_settings
-from thonecls.options import EVERY
+from thonecls.images.trees import PUExtraTreesClassifier
+from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig
+from thonecls.methods.items import OnEpoch, OnStep, fit_items, item_settings
 from thonecls.splits import Labels
-from thonecls.trees import PUExtraTreesClassifier
 
 Scores = NDArray[np.float32]
 
@@ -74,7 +73,7 @@ def train_images(
     on_epoch: OnEpoch | None = None,
     on_step: OnStep | None = None,
     checkpoint: Path | None = None,
-    checkpoint_every: float = EVERY,
+    checkpoint_every: float = CHECKPOINT_SECONDS,
     resume: bool = False,
     **change: Any,
 ) -> ItemModel:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from thonecls import store
 from thonecls.errors import ModelError
+from thonecls.method import store
+from thonecls.method.model import KIND, Model
 from thonecls.methods.spectral_model import SPECTRA, SpectralModel
-from thonecls.model import KIND, Model
-from thonecls.ratio_model import RATIO, RatioModel
+from thonecls.ratio.model import RATIO, RatioModel
 
 AnyModel = Model | RatioModel | SpectralModel
 

@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from thonecls.config import FAST, TrainConfig
 from thonecls.errors import ConfigError
+from thonecls.method.config import FAST, TrainConfig
 from thonecls.methods import deep
 from thonecls.methods.spectral import SPECTRAL, ScoreMap
 from thonecls.metrics import find_degenerate
 from thonecls.priors import ESTIMATORS, check_estimators, estimate_priors, usable
-from thonecls.ratio_model import fit_ratio
+from thonecls.ratio.model import fit_ratio
 from thonecls.scene import Scene, band_statistics, standardize
 from thonecls.splits import Coverage, Labels
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from thonecls.config import TrainConfig
 from thonecls.errors import ConfigError
+from thonecls.method.config import TrainConfig
 
 # The baselines share the paper's schedule; they are single networks, without clipping.
 ALONE: dict[str, Any] = {"beta": 0.0, "ema": False, "clip": 1e9, "members": 0, "patience": 0}

@@ -15,13 +15,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from thonecls import store
-from thonecls.collage import cover, random_scenes
-from thonecls.contents import check_spectral
 from thonecls.errors import ConfigError, ModelError
+from thonecls.method import store
+from thonecls.method.collage import cover, random_scenes
+from thonecls.method.contents import check_spectral
+from thonecls.method.model import load_novelty, save_novelty, score_whole
+from thonecls.method.novelty import Novelty
 from thonecls.methods.spectral import CHUNK, SPECTRAL, Learnt, Samples
-from thonecls.model import load_novelty, save_novelty, score_whole
-from thonecls.novelty import Novelty
 from thonecls.scene import (
     BandStatistics,
     BoolArray,

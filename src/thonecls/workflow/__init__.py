@@ -7,28 +7,28 @@ from typing import TYPE_CHECKING
 from thonecls.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from thonecls.workflow.checking import check_scene as check_scene
-    from thonecls.workflow.commands import TrainOptions as TrainOptions
-    from thonecls.workflow.describing import describe as describe
-    from thonecls.workflow.describing import estimate_priors as estimate_priors
-    from thonecls.workflow.mapping import map_scene as map_scene
-    from thonecls.workflow.reporting import TruthFile as TruthFile
-    from thonecls.workflow.reporting import write_report as write_report
-    from thonecls.workflow.suggesting import suggest_places as suggest_places
-    from thonecls.workflow.training import train_scene as train_scene
-    from thonecls.workflow.verifying import draw_sample as draw_sample
+    from thonecls.workflow.check import check_scene as check_scene
+    from thonecls.workflow.info import describe as describe
+    from thonecls.workflow.info import estimate_priors as estimate_priors
+    from thonecls.workflow.map import map_scene as map_scene
+    from thonecls.workflow.options import TrainOptions as TrainOptions
+    from thonecls.workflow.report import TruthFile as TruthFile
+    from thonecls.workflow.report import write_report as write_report
+    from thonecls.workflow.sample import draw_sample as draw_sample
+    from thonecls.workflow.suggest import suggest_places as suggest_places
+    from thonecls.workflow.train import train_scene as train_scene
 
 _HOMES = {
-    "TrainOptions": "thonecls.workflow.commands",
-    "TruthFile": "thonecls.workflow.reporting",
-    "check_scene": "thonecls.workflow.checking",
-    "draw_sample": "thonecls.workflow.verifying",
-    "describe": "thonecls.workflow.describing",
-    "estimate_priors": "thonecls.workflow.describing",
-    "map_scene": "thonecls.workflow.mapping",
-    "suggest_places": "thonecls.workflow.suggesting",
-    "train_scene": "thonecls.workflow.training",
-    "write_report": "thonecls.workflow.reporting",
+    "TrainOptions": "thonecls.workflow.options",
+    "TruthFile": "thonecls.workflow.report",
+    "check_scene": "thonecls.workflow.check",
+    "draw_sample": "thonecls.workflow.sample",
+    "describe": "thonecls.workflow.info",
+    "estimate_priors": "thonecls.workflow.info",
+    "map_scene": "thonecls.workflow.map",
+    "suggest_places": "thonecls.workflow.suggest",
+    "train_scene": "thonecls.workflow.train",
+    "write_report": "thonecls.workflow.report",
 }
 __all__ = [*_HOMES]
 __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

@@ -9,26 +9,25 @@ from typing import Any
 import numpy as np
 import torch
 
-from thonecls.config import TrainConfig
 from thonecls.datasets import indian_pines
 from thonecls.errors import FileError
 from thonecls.files import check_writable
-from thonecls.inputs import LabelInput, SceneInput
+from thonecls.io.inputs import LabelInput, SceneInput
+from thonecls.method.config import TrainConfig
+from thonecls.method.fit import OnStep, fit
 from thonecls.methods.models import AnyModel
 from thonecls.metrics import evaluate
-from thonecls.ratio_model import crossfit_ratio
-from thonecls.report import Truth, draw_errors
+from thonecls.ratio.model import crossfit_ratio
+from thonecls.report.plots import Truth, draw_errors
 from thonecls.scene import Grid
 from thonecls.splits import paper_split
-from thonecls.train import OnStep, fit
-from thonecls.workflow.commands import TrainOptions
-from thonecls.workflow.concluding import Task, draw_training, make_and_judge, marks_of, tell
-from thonecls.workflow.crossfitting import nothing_left_out
-from thonecls.workflow.looking import look_over
-from thonecls.workflow.mapping import score_here
+from thonecls.workflow.crossfit import nothing_left_out
+from thonecls.workflow.finish import Task, draw_training, make_and_judge, marks_of, tell
+from thonecls.workflow.map import score_here
+from thonecls.workflow.options import TrainOptions
 from thonecls.workflow.outputs import read_probability
 from thonecls.workflow.pictures import draw_array_overview
-from thonecls.workflow.runs import (
+from thonecls.workflow.run_folder import (
     ERRORS,
     RUN,
     clear_outputs,
@@ -38,7 +37,8 @@ from thonecls.workflow.runs import (
     read_run,
     write_json,
 )
-from thonecls.workflow.training import LOOKED_AT, complete
+from thonecls.workflow.spectra import look_over
+from thonecls.workflow.train import LOOKED_AT, complete
 
 
 def demo(

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from thonecls.errors import FileError
 from thonecls.files import write_atomically
-from thonecls.model import Crossfit
+from thonecls.method.model import Crossfit
 from thonecls.scene import BoolArray, FloatArray, Source
 from thonecls.schema import EVIDENCE as EVIDENCE_RULES
 from thonecls.schema import MismatchError, check_arrays
 from thonecls.trust import lattice, spectral_components, unlike_labels
-from thonecls.workflow.crossfitting import second_opinions
-from thonecls.workflow.looking import read_lattice, spectra_at
-from thonecls.workflow.runs import EVIDENCE
+from thonecls.workflow.crossfit import second_opinions
+from thonecls.workflow.run_folder import EVIDENCE
+from thonecls.workflow.spectra import read_lattice, spectra_at
 
 SPECTRA = 500  # labels and pixels whose spectra are kept
 MOST = 2**30  # bytes of evidence, unpacked

@@ -13,17 +13,17 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
-from thonecls.cluster import is_death, run_all, workers
-from thonecls.costs import training_cost
+from thonecls.method.fit import OnStep, checkpoints
+from thonecls.method.model import Crossfit, Model, resolve_device
 from thonecls.methods import deep
+from thonecls.methods.costs import training_cost
 from thonecls.methods.models import AnyModel
-from thonecls.model import Crossfit, Model, resolve_device
+from thonecls.parallel import is_death, run_all, workers
 from thonecls.scene import BoolArray, read_all
 from thonecls.splits import Labels, draw_labels, with_negatives
-from thonecls.train import OnStep, checkpoints
-from thonecls.workflow.concluding import Task
-from thonecls.workflow.crossfitting import crossfit, nothing_left_out, parts_without
-from thonecls.workflow.runs import fold_path
+from thonecls.workflow.crossfit import crossfit, nothing_left_out, parts_without
+from thonecls.workflow.finish import Task
+from thonecls.workflow.run_folder import fold_path
 
 OnFold = Callable[[int, int, int], None]  # how many are done, of how many, how many at a time
 MEMORY = 0.5  # of the machine's that trainings side by side may take

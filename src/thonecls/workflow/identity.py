@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from thonecls.config import TrainConfig
 from thonecls.files import files_below
-from thonecls.inputs import LabelInput, SceneInput
+from thonecls.io.inputs import LabelInput, SceneInput
+from thonecls.io.options import LabelOptions, SceneOptions
+from thonecls.io.raster.folder import data_file
+from thonecls.method.config import TrainConfig
 from thonecls.methods import METHODS
-from thonecls.options import LabelOptions, SceneOptions
-from thonecls.raster.folder import data_file
-from thonecls.workflow.commands import TrainOptions
+from thonecls.workflow.options import TrainOptions
 
 SIDE, WINDOWS = 16, 3  # pixels of the windows that are looked at, and how many down and across
 

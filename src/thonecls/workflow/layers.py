@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thonecls.files import writing_array
-from thonecls.inputs import SceneInput, is_raster
+from thonecls.io.inputs import SceneInput, is_raster
 from thonecls.maps import LayerWriter, MapWriter
-from thonecls.model import Scored
-from thonecls.workflow.runs import clear_outputs
+from thonecls.method.model import Scored
+from thonecls.workflow.run_folder import clear_outputs
 
 STRIP = 1024  # rows at a time
 SPREAD = {"name": "uncertainty", "scale": 0.002, "description": "standard deviation over seeds"}

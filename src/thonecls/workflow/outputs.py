@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from rasterio.windows import Window
 
-from thonecls.arrays import read_array
 from thonecls.errors import FileError
+from thonecls.io.arrays import read_array
+from thonecls.io.raster import open_gdal
 from thonecls.maps import MAP, MISSING
-from thonecls.raster import open_gdal
 from thonecls.scene import FloatArray, Grid
 
 STRIP = 512  # rows at a time

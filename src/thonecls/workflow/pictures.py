@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from thonecls.inputs import SceneInput
+from thonecls.io.inputs import SceneInput
+from thonecls.io.raster import RasterSource
 from thonecls.maps import MAP, Backdrop, Marks, draw_map, name_bands, write_quicklook
-from thonecls.raster import RasterSource
-from thonecls.report import false_colour
+from thonecls.report.plots import false_colour
 from thonecls.scene import Scene, Source
-from thonecls.workflow.runs import OVERVIEW
+from thonecls.workflow.run_folder import OVERVIEW
 
 PICTURE = 2000  # pixels that a side of the overview shows at most
 STRIP = 64  # rows that are read at a time to look a scene over

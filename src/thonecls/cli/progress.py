@@ -1,0 +1,114 @@
+"""What a person sees while a command works: a bar for training, one for mapping, and Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType, TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from thonecls.method.loop import Progress
+
+
+class Display:
+    """Progress bars as callbacks; while training, the first Ctrl-C asks for an orderly end.
+
+    Nothing is shown before the first step, so that an early error stands alone.
+    """
+
+    def __init__(self, console: Console, *, quiet: bool) -> None:
+        self.console, self.quiet = console, quiet
+        self.stopping = False
+        self.previous: Any = None
+        self.plan, self.training = "", "training"
+        self.bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeRemainingColumn(compact=True),
+            TextColumn("left"),
+            console=console,
+            disable=quiet,
+        )
+        self.task = self.bar.add_task("", total=None, note="")
+
+    def __enter__(self) -> Display:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        if self.bar.live.is_started:  # else it would print an empty line before an early error
+            self.bar.stop()
+        self._release()
+
+    def on_plan(self, words: str) -> None:
+        """Hear what training will take; shown with its first step."""
+        self.plan = words
+
+    def on_fold(self, done: int, total: int, at_a_time: int) -> None:
+        """Show which of the trainings is under way by which the map is judged."""
+        self.training = f"judging, {min(done + 1, total)} of {total}"
+        if at_a_time == 1:
+            return
+        if done == 0:
+            words = f"judging the map by {total} trainings, each without a part of the labels"
+            self._show(f"{words}, {at_a_time} at a time")
+            self.bar.reset(self.task, description="judging", note="", total=total)
+        self.bar.update(self.task, completed=done, note=f"{done} of {total} trainings")
+
+    def on_step(self, progress: Progress[Any]) -> bool:
+        """Show a step of training; True asks training to end here."""
+        if self.previous is None:
+            self.previous = signal.signal(signal.SIGINT, self._interrupt)
+            self._show(
+                f"training on {progress.pixels:,} pixels for up to {progress.epochs} epochs; "
+                "Ctrl-C stops early and keeps what was learnt"
+            )
+            self._tell(self.plan)
+        speed = progress.pixels * (self.bar.tasks[0].speed or 0) / 1e3
+        self.bar.update(
+            self.task,
+            description=self.training,
+            total=progress.epochs * progress.steps,
+            completed=(progress.epoch - 1) * progress.steps + progress.step,
+            note=f"epoch {progress.epoch}/{progress.epochs}  loss {progress.figures.loss:.4f}  "
+            f"{speed:,.0f} kpx/s",
+        )
+        return self.stopping
+
+    def on_window(self, done: int, total: int) -> None:
+        """Show how many pixels are mapped; from here on Ctrl-C stops at once."""
+        self._release()
+        if self.bar.tasks[0].description != "mapping":
+            self._show("")
+            self.bar.reset(self.task, description="mapping", note="", total=total)
+        self.bar.update(
+            self.task, completed=done, note=f"{done / 1e6:.2f} of {total / 1e6:.2f} Mpx"
+        )
+
+    def _show(self, message: str) -> None:
+        self._tell(message)
+        if not self.quiet:
+            self.bar.start()
+
+    def _tell(self, message: str) -> None:
+        if message and not self.quiet:
+            self.console.print(message, soft_wrap=True)
+
+    def _interrupt(self, _: int, __: FrameType | None) -> None:
+        if self.stopping:
+            raise KeyboardInterrupt
+        self.stopping = True
+        self.console.print("stopping after this step; Ctrl-C again to give up at once")
+
+    def _release(self) -> None:
+        if self.previous is not None:
+            signal.signal(signal.SIGINT, self.previous)
+            self.previous = None

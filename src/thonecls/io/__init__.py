@@ -1,0 +1,1 @@
+"""Files to scenes and labels: rasters, vectors and arrays; no torch here."""

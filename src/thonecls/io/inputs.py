@@ -1,0 +1,308 @@
+"""Scenes and labels from whatever file they are in: arrays, rasters, vector layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from thonecls.errors import ConfigError, LabelError, SceneError
+from thonecls.io.arrays import ENDINGS as ARRAYS
+from thonecls.io.arrays import open_scene, read_positives
+from thonecls.io.options import LabelOptions, SceneOptions
+from thonecls.io.raster import (
+    BandChoice,
+    RasterSource,
+    find_bad_bands,
+    open_raster,
+    parse_bands,
+    parse_wavelengths,
+)
+from thonecls.io.vector import (
+    PRESENT,
+    burn_positives,
+    burn_truth,
+    columns_of,
+    count_features,
+    is_vector,
+    read_label_raster,
+    read_labelled,
+    read_points,
+)
+from thonecls.scene import BoolArray, Grid, Source
+from thonecls.splits import positive_mask
+
+CLASSES = {  # columns that tell what a feature is, in lower case
+    *("class", "class_name", "classname", "species", "label", "category", "crop", "type"),
+    *("land_cover", "landcover", "landuse", "fclass", "art", "klasse", "espece", "especie"),
+    *("level", "kind", "cover", "habitat", "material", "taxon", "genus", "vegetation"),
+}
+MOST_CLASSES = 40  # more are names of single features
+VECTOR_ONLY = ("layer", "where", "all_touched", "crs", "buffer")  # options of labels
+
+
+@dataclass(frozen=True, eq=False)
+class SceneInput:
+    """A scene that is open; notes: what a person should know about how it was read."""
+
+    path: Path
+    source: Source
+    grid: Grid
+    wavelengths: tuple[float, ...] | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class LabelInput:
+    """Positives as an (H, W) mask; notes: what became of the file's features.
+
+    negatives: (H, W), where the class is known not to be, None where nobody said; answers: (H, W),
+    those positives that are answers to suggestions.
+    """
+
+    path: Path
+    mask: BoolArray
+    notes: tuple[str, ...] = ()
+    negatives: BoolArray | None = None
+    answers: BoolArray | None = None
+
+
+def is_array(path: Path) -> bool:
+    """Whether a file holds plain arrays, without georeference."""
+    return path.suffix.lower() in ARRAYS
+
+
+def read_scene(
+    path: Path,
+    options: SceneOptions | None = None,
+    *,
+    labels: Path | None = None,
+    label_options: LabelOptions | None = None,
+    bands: int | None = None,
+) -> SceneInput:
+    """Open a scene; only what is needed to know its size is read.
+
+    labels, bands: a file of labels, or the bands of a model, that tell which axis of an array
+    holds the bands.
+    """
+    options = options or SceneOptions()
+    if is_array(path):
+        return _open_array(path, options, labels, label_options or LabelOptions(), bands)
+    choice = BandChoice(
+        keep=parse_bands(options.bands) if options.bands else None,
+        wavelengths=parse_wavelengths(options.wavelengths) if options.wavelengths else None,
+        drop=parse_bands(options.drop_bands) if options.drop_bands else (),
+    )
+    source = open_raster(
+        path,
+        bands=choice,
+        nodata=options.nodata,
+        variable=options.variable,
+        axis=options.bands_axis,
+    )
+    if options.drop_bad_bands:
+        source = source.without(find_bad_bands(source))
+    return SceneInput(path, source, source.grid, source.wavelengths, source.dropped)
+
+
+def _open_array(
+    path: Path,
+    options: SceneOptions,
+    labels: Path | None,
+    label_options: LabelOptions,
+    bands: int | None,
+) -> SceneInput:
+    if options.wavelengths:
+        raise ConfigError(f"{path.name} names no wavelengths: choose bands by number (--bands)")
+    if options.drop_bad_bands:
+        raise ConfigError(f"{path.name} names no wavelengths: name the bad bands (--drop-bands)")
+    pixels = None
+    if labels is not None and _holds_pixels(labels):
+        pixels = read_positives(
+            labels, target=label_options.target, variable=label_options.labels_variable
+        )
+    source = open_scene(
+        path,
+        axis=options.bands_axis,
+        variable=options.variable,
+        labels=pixels,
+        bands=bands,
+        nodata=options.nodata,
+    )
+    kept = _chosen(options, source.bands)
+    if kept is not None:
+        source = source.take(kept)
+    return SceneInput(path, source, Grid(source.shape))
+
+
+def _chosen(options: SceneOptions, bands: int) -> list[int] | None:
+    """Positions of the bands to use, from 0; None for all."""
+    if not (options.bands or options.drop_bands):
+        return None
+    keep = parse_bands(options.bands) if options.bands else tuple(range(1, bands + 1))
+    drop = parse_bands(options.drop_bands) if options.drop_bands else ()
+    for number in (*keep, *drop):
+        if number > bands:
+            raise ConfigError(f"there is no band {number}: the scene has bands 1-{bands}")
+    kept = [number - 1 for number in keep if number not in drop]
+    if len(kept) < 2:
+        raise SceneError(f"{len(kept)} bands are left of {bands}: keep 2 or more")
+    return kept
+
+
+def _holds_pixels(path: Path) -> bool:
+    """Whether a file of labels speaks of rows and columns."""
+    return is_array(path) or (path.suffix.lower() == ".csv" and not is_vector(path))
+
+
+def read_labels(path: Path, grid: Grid, options: LabelOptions | None = None) -> LabelInput:
+    """The pixels that a file of labels marks on a scene's grid, whatever its kind.
+
+    With the answers and negatives that the options name, or that the file itself has in a column
+    `present`.
+    """
+    options = options or LabelOptions()
+    found = _read_marked(path, grid, options)
+    mask, notes = found.mask, [*found.notes]
+    negatives = np.zeros_like(mask) if found.negatives is None else found.negatives
+    answers = None
+    if options.answers is not None:
+        points = read_points(Path(options.answers), grid)
+        yes, no = (points.pixels[points.present == answer] for answer in (1, 0))
+        mask, negatives = mask.copy(), negatives.copy()
+        answers = np.zeros_like(mask)
+        answers.flat[yes] = ~mask.flat[yes]
+        mask.flat[yes] = True
+        negatives.flat[no] = True
+        notes.append(
+            f"{Path(options.answers).name}: {len(yes)} points are the class, {len(no)} are not, "
+            f"{len(points.pixels) - len(yes) - len(no)} have no answer"
+        )
+    if options.negatives is not None:
+        other = _read_marked(Path(options.negatives), grid, LabelOptions(crs=options.crs))
+        negatives = negatives | other.mask
+    if both := int((mask & negatives).sum()):
+        raise LabelError(
+            f"{both} pixels are marked as the class and as not the class: correct the labels, the "
+            "answers or the negatives"
+        )
+    if negatives.any():
+        notes.append(f"{int(negatives.sum())} pixels are known not to be the class")
+    known = negatives if negatives.any() else None
+    return replace(found, mask=mask, notes=tuple(notes), negatives=known, answers=answers)
+
+
+def _read_marked(path: Path, grid: Grid, options: LabelOptions) -> LabelInput:
+    """What one file marks, without other files."""
+    if _holds_pixels(path):
+        listed = () if is_array(path) else ("target", "labels_variable")
+        _refuse_options(path, options, (*VECTOR_ONLY, *listed))
+        found = read_positives(path, target=options.target, variable=options.labels_variable)
+        return LabelInput(path, positive_mask(found, grid.shape))
+    if not is_vector(path):
+        _refuse_options(path, options, (*VECTOR_ONLY, "labels_variable"))
+        raster = read_label_raster(path, grid, target=options.target)
+        return LabelInput(path, raster.mask, (raster.note,))
+    _refuse_options(path, options, ("target", "labels_variable"))
+    answered = False
+    if options.where is None:
+        columns = columns_of(path, options.layer)
+        answered = PRESENT in columns
+        if not answered:
+            _refuse_several(path, columns)
+    burn = partial(
+        burn_positives,
+        path,
+        grid,
+        layer=options.layer,
+        all_touched=options.all_touched,
+        crs=options.crs,
+        buffer=options.buffer,
+    )
+    burnt = burn(where=f"{PRESENT} = 1" if answered else options.where)
+    negatives = None
+    if answered and count_features(path, options.layer, f"{PRESENT} = 0"):
+        negatives = burn(where=f"{PRESENT} = 0").mask
+    kinds = {
+        "inside": burnt.inside,
+        "outside the scene": burnt.outside,
+        "too small to cover a pixel": burnt.missed,
+        "without geometry": burnt.empty,
+    }
+    counts = ", ".join(f"{n} {kind}" for kind, n in kinds.items() if n)
+    notes = [f"{burnt.features} features: {counts}", burnt.crs_note]
+    if burnt.doubled:
+        notes.append(f"{burnt.doubled} points fall on a pixel that is labelled already")
+    if burnt.repaired:
+        notes.append(f"{burnt.repaired} polygons were invalid and are mended")
+    if answered:
+        notes.append(f"its column {PRESENT} tells where the class is (1) and where it is not (0)")
+    return LabelInput(path, burnt.mask, tuple(notes), negatives)
+
+
+def _refuse_several(path: Path, columns: dict[str, list[str]]) -> None:
+    """No class is mixed with others unseen."""
+    for name, values in columns.items():
+        # Cut short: a cell may hold a book.
+        kinds = sorted({value[:60] for value in values if value not in ("", "None", "nan")})
+        if name.lower().rstrip("_0123456789") in CLASSES and 1 < len(kinds) <= MOST_CLASSES:
+            listed = ", ".join(kinds[:6]) + (", ..." if len(kinds) > 6 else "")
+            raise LabelError(
+                f"{path.name} holds {len(kinds)} kinds in its column {name!r} ({listed}): pick "
+                f'one, such as --where "{name} = \'{kinds[0]}\'", or all by --where "{name} is not '
+                'null"'
+            )
+
+
+def _refuse_options(path: Path, options: LabelOptions, names: tuple[str, ...]) -> None:
+    """No option is ever silently ignored."""
+    for name in names:
+        if getattr(options, name) not in (None, False):
+            flag = f"--{name.replace('_', '-')}"
+            raise ConfigError(f"{flag} has no meaning for labels in {path.name}: leave it out")
+
+
+def read_truth(
+    path: Path, grid: Grid, options: LabelOptions | None = None, *, negative: str | None = None
+) -> tuple[BoolArray, BoolArray]:
+    """What is known of a scene, for evaluation only: where the class is, and what is tested.
+
+    In a map of class numbers, with `target`, all that is labelled is tested. Of a vector layer
+    `where` picks the positives and `negative` the others; without it only recall can be told.
+    """
+    options = options or LabelOptions()
+    if is_vector(path) and not _holds_pixels(path):
+        truth = burn_truth(
+            path,
+            grid,
+            positive_where=options.where,
+            negative_where=negative,
+            layer=options.layer,
+            all_touched=options.all_touched,
+            crs=options.crs,
+        )
+        return truth == 1, truth != 255
+    if negative is not None:
+        raise ConfigError(f"{path.name} is no vector layer: leave out what picks its negatives")
+    of_class = read_labels(path, grid, options).mask
+    if options.target is None:
+        return of_class, np.ones(grid.shape, dtype=bool)
+    labelled = _labelled(path, grid, options)
+    if not labelled.any():
+        raise LabelError(f"{path.name} labels no pixel: check that it is the right file")
+    return of_class, labelled
+
+
+def _labelled(path: Path, grid: Grid, options: LabelOptions) -> BoolArray:
+    """Where a map of class numbers has one."""
+    if is_array(path):
+        found = read_positives(path, variable=options.labels_variable)
+        return np.asarray(found != 0).reshape(grid.shape)
+    return read_labelled(path, grid)
+
+
+def is_raster(scene: SceneInput) -> bool:
+    """Whether maps of the scene are written as georeferenced rasters."""
+    return isinstance(scene.source, RasterSource)

@@ -1,0 +1,21 @@
+"""Scenes in raster files: every form that GDAL reads, window by window, bands by wavelength."""
+
+from __future__ import annotations
+
+from thonecls.io.raster.bad_bands import find_bad_bands
+from thonecls.io.raster.bands import Band, BandChoice, parse_bands, parse_wavelengths
+from thonecls.io.raster.gdal import open_gdal
+from thonecls.io.raster.matching import match_bands
+from thonecls.io.raster.source import RasterSource, open_raster
+
+__all__ = [
+    "Band",
+    "BandChoice",
+    "RasterSource",
+    "find_bad_bands",
+    "match_bands",
+    "open_gdal",
+    "open_raster",
+    "parse_bands",
+    "parse_wavelengths",
+]

@@ -1,0 +1,75 @@
+"""Files held open while windows are read, and the choice among the cubes of one."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from thonecls.errors import FileError
+from thonecls.io.raster.bands import Band
+from thonecls.scene import BoolArray, Grid
+
+
+class Form(Protocol):
+    """A kind of file: how to open one, and how to read a window once it is open."""
+
+    @property
+    def path(self) -> Path:
+        """What an error calls the file."""
+
+    def open(self) -> Any:
+        """The file, open for reading."""
+
+    def read(
+        self, opened: Any, numbers: Sequence[int], rows: slice, columns: slice, step: int, /
+    ) -> tuple[NDArray[Any], BoolArray | None]:
+        """Every step-th raw value (C, H, W) of a window, and a mask (H, W) where there is one."""
+
+
+class LazyFile:
+    """An open file: opened when first read, once in each process, and pickled closed."""
+
+    def __init__(self, form: Form) -> None:
+        self.form = form
+        self._opened: tuple[int, Any] | None = None
+        self._lock = threading.Lock()  # threads of a process take turns
+
+    def __reduce__(self) -> tuple[type[LazyFile], tuple[Form]]:
+        return LazyFile, (self.form,)
+
+    def read(
+        self, numbers: Sequence[int], rows: slice, columns: slice, step: int = 1
+    ) -> tuple[NDArray[Any], BoolArray | None]:
+        """Raw values (C, H, W) of a window, and a mask (H, W) where the file has one."""
+        with self._lock:
+            try:
+                if self._opened is None or self._opened[0] != os.getpid():  # not across a fork
+                    self._opened = os.getpid(), self.form.open()
+                return self.form.read(self._opened[1], numbers, rows, columns, step)
+            except OSError as e:  # GDAL's own words are in the cause
+                raise FileError(
+                    f"cannot read rows {rows.start}-{rows.stop} of {self.form.path} "
+                    f"({e.__cause__ or e}): the file is damaged or cut short; copy it again"
+                ) from e
+
+
+# What the headers of a file say.
+Look = tuple[LazyFile, Grid, tuple[Band, ...]]
+
+
+def choose_cube(path: Path, shapes: Mapping[str, tuple[int, ...]], variable: str | None) -> str:
+    """The key of the one cube, or of that with this name or last part of a name."""
+    name = variable and variable.strip("/")
+    fitting = [key for key in shapes if name in (None, key, key.rsplit("/", 1)[-1])]
+    if len(fitting) == 1:
+        return fitting[0]
+    listed = ", ".join(f"{key} {shape}" for key, shape in shapes.items()) or "none"
+    if name is not None:
+        raise FileError(f"{path} has no one cube {name!r}: name one of these: {listed}")
+    few = "several cubes" if shapes else "no cube of three axes"
+    raise FileError(f"{path} holds {few}: name the right one (--variable); it has: {listed}")

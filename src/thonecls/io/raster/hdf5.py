@@ -1,0 +1,162 @@
+"""Cubes in HDF5 files, NetCDF 4 and NEON's among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pyproj
+from numpy.typing import NDArray
+
+from thonecls.errors import FileError, SceneError, ThoneclsError
+from thonecls.io.raster.bands import Band
+from thonecls.io.raster.files import LazyFile, Look, choose_cube
+from thonecls.io.raster.wavelengths import VECTORS, in_nanometres
+from thonecls.scene import Bands, BoolArray, Grid
+from thonecls.schema import MOST_BANDS
+
+
+@dataclass(frozen=True)
+class Hdf5:
+    """A 3-D array in an HDF5 file, whose bands may lie on any axis."""
+
+    path: Path
+    variable: str
+    axis: int
+
+    def open(self) -> Any:
+        return h5py.File(self.path, "r")
+
+    def read(
+        self, file: Any, numbers: Sequence[int], rows: slice, columns: slice, step: int
+    ) -> tuple[NDArray[Any], BoolArray | None]:
+        first = min(numbers) - 1
+        index = [slice(part.start, part.stop, step) for part in (rows, columns)]
+        index.insert(self.axis, slice(first, max(numbers)))
+        block = np.moveaxis(file[self.variable][tuple(index)], self.axis, 0)
+        return np.ascontiguousarray(block[[n - 1 - first for n in numbers]]), None
+
+
+def look_hdf5(path: Path, variable: str | None, axis: Bands | None) -> Look:
+    """A cube in an HDF5 file, NetCDF 4 among them; GDAL would take its first axis for the bands."""
+    try:
+        with h5py.File(path, "r") as tree:
+            arrays = _datasets(tree)
+            cubes = {key: a for key, a in arrays.items() if a.ndim == 3 and a.dtype.kind in "iuf"}
+            name = choose_cube(path, {key: a.shape for key, a in cubes.items()}, variable)
+            if cubes[name].is_virtual or cubes[name].external:
+                raise FileError(
+                    f"{name} in {path} is a description of data in other files: give those"
+                )
+            found = {key: _vector(arrays, cubes[name], names) for key, names in VECTORS.items()}
+            known, unit = {key: v for key, (v, _) in found.items()}, found["wavelength"][1]
+            count = len(known["wavelength"])
+            where = _band_axis(path, name, cubes[name].shape, axis, count)
+            bands = in_nanometres(_described(cubes[name], where, known), unit)
+            return LazyFile(Hdf5(path, name, where)), _cf_grid(tree, cubes[name], where), bands
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError) as e:
+        if isinstance(e, ThoneclsError):
+            raise
+        # What h5py makes of a damaged file, and what attributes of odd types and shapes come to.
+        raise FileError(f"cannot open {path} ({e}): it must be a whole HDF5 file") from e
+
+
+def _datasets(tree: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+
+    def visit(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):
+            found[name] = item
+
+    tree.visititems(visit)
+    return found
+
+
+def _vector(arrays: Mapping[str, Any], cube: Any, names: Sequence[str]) -> tuple[list[float], str]:
+    """A number for each band, from the cube's attributes or an array of that name; its unit."""
+    for key, value in cube.attrs.items():
+        if key.lower() in names and np.ndim(value) == 1 and len(value) in cube.shape:
+            return [float(v) for v in value], ""
+    for key, array in arrays.items():
+        last = key.rsplit("/", 1)[-1].lower()
+        if last in names and array.ndim == 1 and len(array) in cube.shape:
+            units = [_text(v) for k, v in array.attrs.items() if k.lower() in ("units", "unit")]
+            return [float(v) for v in array[:]], units[0] if units else ""
+    return [], ""
+
+
+def _band_axis(
+    path: Path, name: str, shape: tuple[int, ...], axis: Bands | None, count: int
+) -> int:
+    """Which axis holds the bands: as told, or as long as the wavelengths, or clearly the first."""
+    if axis is not None:
+        return 0 if axis == "first" else 2
+    fitting = [i for i, length in enumerate(shape) if length == count]
+    if len(fitting) == 1:
+        return fitting[0]
+    if not fitting and shape[0] < min(shape[1:]):
+        return 0
+    raise SceneError(
+        f"cannot tell which axis of {name} {shape} in {path} holds the bands: say --bands-axis "
+        "first or --bands-axis last"
+    )
+
+
+def _described(cube: Any, where: int, known: Mapping[str, list[float]]) -> list[Band]:
+    """Bands from the attributes of an HDF5 array, as NetCDF and NEON write them."""
+    attributes = {
+        key.lower(): np.ravel(value)[0] for key, value in cube.attrs.items() if np.size(value)
+    }
+    scale = float(attributes.get("scale_factor", 1)) or 1.0
+    fills = [attributes.get(k) for k in ("_fillvalue", "missing_value", "data_ignore_value")]
+    fill = next((float(value) for value in fills if value is not None), None)
+    count = cube.shape[where]
+    if count > MOST_BANDS:
+        raise SceneError(
+            f"a scene has at most {MOST_BANDS:,} bands; {cube.name} has {count:,}: say which axis "
+            "holds the bands (--bands-axis), or cut those of one image from it"
+        )
+    each = {key: v if len(v) == count else [None] * count for key, v in known.items()}
+    return [
+        Band(
+            number=i + 1,
+            name=f"band {i + 1}",
+            wavelength=each["wavelength"][i],
+            fwhm=each["fwhm"][i],
+            scale=scale if scale < 100 else 1 / scale,  # NEON's 10000 is to be divided by
+            offset=float(attributes.get("add_offset", 0)),
+            nodata=fill,
+            bad=each["bbl"][i] == 0,
+        )
+        for i in range(count)
+    ]
+
+
+def _cf_grid(tree: Any, cube: Any, where: int) -> Grid:
+    """The grid of evenly spaced coordinates along rows and columns, where NetCDF has them."""
+    axes = [i for i in range(3) if i != where]
+    shape = cube.shape[axes[0]], cube.shape[axes[1]]
+    lines, unit = [], ""
+    for i in axes:
+        scale = cube.dims[i][0] if len(cube.dims[i]) else None
+        values = np.zeros(2) if scale is None or len(scale) < 2 else scale[:].astype(float)
+        step = float(values[-1] - values[0]) / (len(values) - 1)
+        if step == 0 or not np.allclose(np.diff(values), step, rtol=1e-3):
+            return Grid(shape)
+        lines.append((step, float(values[0]) - step / 2))
+        unit = _text(scale.attrs.get("units", "")) if scale is not None else unit
+    (down, top), (along, left) = lines
+    mapping = tree.get(_text(cube.attrs.get("grid_mapping", "")) or "crs")
+    about = dict(mapping.attrs) if mapping is not None else {}
+    crs = next((_text(about[key]) for key in ("crs_wkt", "spatial_ref") if key in about), None)
+    if crs is None and unit.startswith("degree"):
+        crs = pyproj.CRS.from_epsg(4326).to_wkt()
+    return Grid(shape, (along, 0.0, left, 0.0, down, top), crs)
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)

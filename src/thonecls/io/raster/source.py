@@ -1,0 +1,209 @@
+"""A scene in a file, window by window, with the bands in use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+from pyproj import CRS
+from pyproj.exceptions import CRSError
+
+from thonecls.errors import FileError, SceneError
+from thonecls.io.raster.bands import Band, BandChoice, dropped_words
+from thonecls.io.raster.files import LazyFile, Look
+from thonecls.io.raster.folder import data_file, look_folder
+from thonecls.io.raster.gdal import check_netcdf3, look_gdal, open_gdal, subdataset_name
+from thonecls.io.raster.hdf5 import look_hdf5
+from thonecls.scene import Bands, BoolArray, Grid, Scene
+
+
+@dataclass(frozen=True, eq=False)
+class RasterSource:
+    """A scene in a file, read part by part; it can be pickled, and opens anew where it arrives.
+
+    layers: the bands in use; dropped: words on those left out; nodata: a raw value that means
+    "missing" besides the one that the file declares; picks, blended: see `blend`. Build one with
+    `open_raster`.
+    """
+
+    path: Path
+    grid: Grid
+    layers: tuple[Band, ...]
+    dropped: tuple[str, ...]
+    nodata: float | None
+    file: LazyFile
+    picks: tuple[tuple[int, int, float], ...] | None = None
+    blended: tuple[float, ...] | None = None
+
+    @property
+    def bands(self) -> int:
+        return len(self.layers if self.picks is None else self.picks)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.grid.shape
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(band.name for band in self.layers)
+
+    @property
+    def wavelengths(self) -> tuple[float, ...] | None:
+        """In nm; None unless the file names all of them."""
+        return self.blended or _all(band.wavelength for band in self.layers)
+
+    @property
+    def fwhm(self) -> tuple[float, ...] | None:
+        """Widths at half maximum in nm; None unless the file names all of them."""
+        return _all(band.fwhm for band in self.layers)
+
+    def read(self, rows: slice, columns: slice) -> Scene:
+        """A window; a pixel is valid where no band in use is nodata, NaN or infinite."""
+        scene = self._scene(self.layers, rows, columns)
+        if self.picks is None:
+            return scene
+        cube = np.empty((len(self.picks), *scene.shape), np.float32)
+        for i, (first, second, weight) in enumerate(self.picks):
+            cube[i] = (1 - weight) * scene.cube[first] + weight * scene.cube[second]
+        return Scene(cube, scene.valid)
+
+    def blend(
+        self, picks: Sequence[tuple[int, int, float]], wavelengths: tuple[float, ...] | None
+    ) -> RasterSource:
+        """The same scene with bands that lie between two of its own: first, second, weight.
+
+        wavelengths: of the bands that are made. Without one to be made, as by `take`.
+        """
+        if all(weight == 0 for _, _, weight in picks):
+            return self.take([first for first, _, _ in picks])
+        used = sorted({band for first, second, _ in picks for band in (first, second)})
+        place = {band: i for i, band in enumerate(used)}
+        moved = tuple((place[first], place[second], weight) for first, second, weight in picks)
+        return replace(self.take(used), picks=moved, blended=wavelengths)
+
+    def preview(self, positions: Sequence[int], side: int) -> Scene:
+        """Some bands of the whole scene, thinned until no side is over `side` pixels."""
+        step = max(1, -(-max(self.shape) // side))
+        if self.picks is not None:
+            positions = [self.picks[i][0] for i in positions]
+        layers = [self.layers[i] for i in positions]
+        return self._scene(layers, slice(0, self.shape[0]), slice(0, self.shape[1]), step)
+
+    def take(self, positions: Sequence[int]) -> RasterSource:
+        """The same scene with these bands, counted from 0, in this order."""
+        layers = tuple(self.layers[i] for i in positions)
+        rest = {b.number: "not used by the model" for b in self.layers if b not in layers}
+        return replace(self, layers=layers, dropped=self.dropped + dropped_words(self.layers, rest))
+
+    def without(self, bad: Mapping[int, str]) -> RasterSource:
+        """The same scene without the bands of these numbers; the reasons go to `dropped`."""
+        words = dropped_words(
+            self.layers, {b.number: bad[b.number] for b in self.layers if b.number in bad}
+        )
+        layers = tuple(band for band in self.layers if band.number not in bad)
+        _check_count(layers, self.path, self.dropped + words)
+        return replace(self, layers=layers, dropped=self.dropped + words)
+
+    def missing(self, rows: slice, columns: slice) -> tuple[NDArray[Any], BoolArray]:
+        """Raw values of a window and, band by band, where they are missing: (C, H, W) each."""
+        raw, mask = self.file.read([b.number for b in self.layers], rows, columns)
+        missing = np.stack([self._missing(*pair) for pair in zip(self.layers, raw, strict=True)])
+        return raw, missing if mask is None else missing | ~mask
+
+    def _scene(self, layers: Sequence[Band], rows: slice, columns: slice, step: int = 1) -> Scene:
+        raw, mask = self.file.read([b.number for b in layers], rows, columns, step)
+        valid = np.ones(raw.shape[1:], dtype=bool) if mask is None else mask
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is found not finite
+            cube = raw.astype(np.float32, copy=False)
+            for i, band in enumerate(layers):
+                valid &= ~self._missing(band, raw[i])
+                if band.scale != 1 or band.offset != 0:
+                    cube[i] = cube[i] * np.float32(band.scale) + np.float32(band.offset)
+                valid &= np.isfinite(cube[i])
+        cube[:, ~valid] = 0
+        return Scene(cube, valid)
+
+    def _missing(self, band: Band, raw: NDArray[Any]) -> BoolArray:
+        missing = np.zeros(raw.shape, dtype=bool) if raw.dtype.kind in "iub" else ~np.isfinite(raw)
+        for value in (band.nodata, self.nodata):
+            if value is not None:
+                with np.errstate(over="ignore"):  # a fill such as -1e39 in a float32 file
+                    missing |= raw == value
+        return missing
+
+
+def open_raster(
+    path: str | os.PathLike[str],
+    *,
+    bands: BandChoice | None = None,
+    nodata: float | None = None,
+    variable: str | None = None,
+    axis: Bands | None = None,
+) -> RasterSource:
+    """A scene in a file that GDAL reads, in HDF5 or NetCDF, or in a folder of single-band files.
+
+    Nothing but the header is read. An ENVI scene is named by its data file or its .hdr.
+    nodata: a raw value that means "missing", besides the one that the file declares;
+    variable: the cube to take where a file holds several; axis: where HDF5 keeps its bands, when
+    no list of wavelengths tells.
+    """
+    path = Path(path).absolute()  # a worker may run in another folder
+    file, grid, layers = _look(path, variable, axis)
+    _check_grid(grid, path)
+    kept, dropped = (bands or BandChoice()).split(layers)
+    _check_count(kept, path, dropped)
+    return RasterSource(path, grid, kept, dropped, nodata, file)
+
+
+def _look(path: Path, variable: str | None, axis: Bands | None) -> Look:
+    """What a path holds, from its headers alone."""
+    if path.is_dir():
+        return look_folder(path)
+    if not path.is_file():
+        raise FileError(f"there is no file {path}: check the path")
+    path = data_file(path)
+    if h5py.is_hdf5(path):
+        return look_hdf5(path, variable, axis)
+    check_netcdf3(path)
+    with open_gdal(str(path), path) as dataset:
+        parts = dataset.count == 0 or variable is not None
+        name = subdataset_name(path, dataset.subdatasets, variable) if parts else str(path)
+    return look_gdal(path, name)
+
+
+def _check_grid(grid: Grid, path: Path) -> None:
+    """Refuse a georeference that leads nowhere."""
+    a, b, _, d, e, _ = grid.transform
+    if not (np.isfinite(grid.transform).all() and a * e - b * d):
+        raise SceneError(
+            f"the pixels of {path} have no size, by its georeference {grid.transform}: "
+            "georeference it anew"
+        )
+    try:
+        if grid.crs is not None:
+            CRS.from_wkt(grid.crs)
+    except CRSError as error:
+        raise SceneError(
+            f"the CRS of {path} is not one that PROJ knows ({error}): assign it anew (in QGIS by "
+            "Assign projection)"
+        ) from error
+
+
+def _all(values: Iterable[float | None]) -> tuple[float, ...] | None:
+    known = list(values)
+    return None if None in known else tuple(value for value in known if value is not None)
+
+
+def _check_count(layers: Sequence[Band], path: Path, dropped: Sequence[str]) -> None:
+    if len(layers) < 2:
+        left_out = f" (left out: {'; '.join(dropped)})" if dropped else ""
+        raise SceneError(
+            f"a scene needs at least 2 bands; {path} gives {len(layers)}{left_out}: choose other "
+            "bands or another file"
+        )

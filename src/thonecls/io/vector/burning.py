@@ -1,0 +1,206 @@
+"""From features to the pixels of a scene."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+from pyproj import CRS
+from rasterio.features import rasterize
+from rasterio.transform import Affine
+
+from thonecls.errors import ConfigError, LabelError
+from thonecls.io.vector.crs import (
+    Shapes,
+    crs_name,
+    footprint,
+    is_finite,
+    is_missing,
+    parse_crs,
+    place,
+    refuse,
+    to_pixels,
+)
+from thonecls.io.vector.layers import read_layer
+from thonecls.scene import BoolArray, Grid
+
+UNKNOWN = 255  # in a truth map: neither positive nor negative
+
+
+@dataclass(frozen=True, eq=False)
+class Burnt:
+    """Positive pixels from a label file, and what became of its features.
+
+    mask: (H, W) bool. Of all `features`, `inside` label a pixel, `outside` lie beyond the scene,
+    `missed` cover no pixel's centre, `empty` have no geometry. `doubled` points, the parts of
+    multipoints included, fall on a pixel that is labelled already; `repaired` polygons were
+    invalid and are mended; `crs_note` says what was done about the CRS.
+    """
+
+    mask: BoolArray
+    features: int
+    inside: int
+    outside: int
+    missed: int
+    empty: int
+    doubled: int
+    repaired: int
+    crs_note: str
+
+
+def burn_positives(
+    path: Path,
+    grid: Grid,
+    *,
+    layer: str | None = None,
+    where: str | None = None,
+    all_touched: bool = False,
+    crs: str | None = None,
+    buffer: float | None = None,
+) -> Burnt:
+    """The pixels that a label file marks, on the scene's grid.
+
+    A point marks the pixel whose half-open cell holds it; a polygon the pixels whose centre it
+    covers, a line those on its way; with `all_touched`, all that they touch: as GDAL does.
+    crs: the labels' CRS, such as EPSG:4326, whatever the file says. buffer: a distance in the
+    units of the scene's CRS by which the features are widened, or polygons narrowed if negative.
+    """
+    frame = read_layer(path, layer=layer, where=where, columns=[])
+    shapes, repaired = _repair(np.asarray(frame.geometry.array, dtype=object))
+    if not shapes.size:
+        raise LabelError(
+            f"none of the {len(frame)} features of {path.name} has a geometry: "
+            "draw them again, or choose another layer (--layer)"
+        )
+    own = frame.crs if crs is None else parse_crs(crs)
+    placed, note = place(shapes, own, grid, path.name)
+    if crs is not None and frame.crs != own:
+        said = "no CRS" if frame.crs is None else crs_name(frame.crs)
+        note = f"taken as {crs_name(own)}, as asked, although the file says {said}; {note}"
+    finite = is_finite(placed)  # what cannot be projected lies outside
+    widened = _widen(placed[finite], buffer, grid)
+    widened = widened[~is_missing(widened)]
+    mask, hit, doubled = _burn(widened, grid, all_touched)
+    near = shapely.intersects(widened, footprint(grid)) & (shapely.get_dimensions(widened) > 0)
+    missed = int((near & ~hit).sum())
+    if not hit.any():
+        refuse(shapes, own, placed, grid, path.name, buffer)
+    empty = len(frame) - len(shapes) + int(finite.sum()) - len(widened)
+    outside = len(frame) - (inside := int(hit.sum())) - missed - empty
+    return Burnt(mask, len(frame), inside, outside, missed, empty, doubled, repaired, note)
+
+
+def burn_truth(
+    path: Path,
+    grid: Grid,
+    *,
+    positive_where: str | None = None,
+    negative_where: str | None = None,
+    layer: str | None = None,
+    all_touched: bool = False,
+    crs: str | None = None,
+) -> NDArray[np.uint8]:
+    """A held-out layer, for evaluation only: (H, W) with 1 positive, 0 negative, 255 unknown.
+
+    Without filters every feature is positive; without `negative_where` there are no negatives.
+    A pixel that holds both is unknown.
+    """
+    if positive_where is None and negative_where is not None:
+        raise ConfigError(
+            f"negatives are picked by {negative_where!r}, but positives by nothing: "
+            "say which features are positive too (positive_where)"
+        )
+    truth = np.full(grid.shape, UNKNOWN, dtype=np.uint8)
+    wheres = [positive_where] if negative_where is None else [positive_where, negative_where]
+    positive, *negatives = [
+        burn_positives(path, grid, layer=layer, where=w, all_touched=all_touched, crs=crs).mask
+        for w in wheres
+    ]
+    truth[positive] = 1
+    for negative in negatives:
+        truth[negative & ~positive] = 0
+        truth[negative & positive] = UNKNOWN
+    if not (truth == 1).any():
+        raise LabelError(
+            f"every positive pixel of {path.name} is also marked negative: "
+            f"check {positive_where!r} against {negative_where!r}"
+        )
+    return truth
+
+
+def _repair(shapes: Shapes) -> tuple[Shapes, int]:
+    """The shapes that there are, invalid polygons mended, and how many these were."""
+    shapes = shapes[~is_missing(shapes) & is_finite(shapes)]
+    bad = np.flatnonzero(~shapely.is_valid(shapes) & (shapely.get_dimensions(shapes) == 2))
+    for i in bad:
+        plain = shapes[i].geom_type != "GeometryCollection"
+        parts, _ = _parts(np.array([shapely.make_valid(shapes[i])], dtype=object))
+        # What the mending leaves of a polygon as lines or points is no area.
+        kept = [part for part in parts if not plain or part.geom_type == "Polygon"]
+        shapes[i] = shapely.MultiPolygon(kept) if plain else shapely.GeometryCollection(kept)
+    return shapes[~is_missing(shapes)], len(bad)
+
+
+def _widen(shapes: Shapes, buffer: float | None, grid: Grid) -> Shapes:
+    if buffer is None:
+        return shapes
+    if not math.isfinite(buffer) or buffer == 0:
+        raise ConfigError(f"buffer must be a distance other than 0. Got {buffer} instead")
+    if grid.crs is not None and CRS.from_wkt(grid.crs).is_geographic:
+        raise ConfigError(
+            f"buffer {buffer:g} would be in degrees, as the scene is: "
+            "buffer the layer in metres (QGIS: Buffer), or reproject the scene"
+        )
+    return np.asarray(shapely.buffer(shapes, buffer), dtype=object)
+
+
+def _parts(shapes: Shapes) -> tuple[Shapes, NDArray[np.int64]]:
+    """The points, lines and polygons that multis and collections hold, and whose they are."""
+    owner = np.arange(len(shapes))
+    while (shapely.get_type_id(shapes) > 3).any():
+        shapes, index = shapely.get_parts(shapes, return_index=True)
+        owner = owner[index]
+    there = ~is_missing(shapes)
+    return shapes[there], owner[there]
+
+
+def _burn(shapes: Shapes, grid: Grid, all_touched: bool) -> tuple[BoolArray, BoolArray, int]:
+    """The mask, which shapes mark a pixel of it, and how many points fall on a marked one."""
+    mask = np.zeros(grid.shape, dtype=bool)
+    hit = np.zeros(len(shapes), dtype=bool)
+    parts, owner = _parts(shapes)
+    point = shapely.get_type_id(parts) == 0
+    groups = np.split(parts[~point], np.flatnonzero(np.diff(owner[~point])) + 1)
+    for i, group in zip(np.unique(owner[~point]), groups, strict=False):
+        hit[i] = _burn_group_(mask, group, grid, all_touched)
+    cells = np.floor(to_pixels(shapely.get_coordinates(parts[point]), grid))
+    inside = ((cells >= 0) & (cells < grid.shape[::-1])).all(axis=1)
+    columns, rows = cells[inside].astype(np.int64).T
+    before = int(mask.sum())
+    mask[rows, columns] = True
+    hit[owner[point][inside]] = True
+    return mask, hit, int(inside.sum()) - (int(mask.sum()) - before)
+
+
+def _burn_group_(mask: BoolArray, group: Shapes, grid: Grid, all_touched: bool) -> bool:
+    """Burn lines and polygons of one feature into the part of the mask that they span."""
+    pixels = to_pixels(shapely.get_coordinates(group), grid)
+    size = np.array(grid.shape[::-1])
+    left, top = np.clip(np.floor(pixels.min(axis=0)) - 1, 0, size).astype(int).tolist()
+    right, bottom = np.clip(np.ceil(pixels.max(axis=0)) + 1, 0, size).astype(int).tolist()
+    if left >= right or top >= bottom:
+        return False
+    a, b, c, d, e, f = grid.transform
+    burnt = rasterize(
+        list(group),
+        out_shape=(bottom - top, right - left),
+        transform=Affine(a, b, a * left + b * top + c, d, e, d * left + e * top + f),
+        all_touched=all_touched,
+        dtype="uint8",
+    )
+    mask[top:bottom, left:right] |= burnt == 1
+    return bool(burnt.any())

@@ -1,0 +1,146 @@
+"""Points that a person answers: written for QGIS or the field, and read back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import geopandas
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+
+from thonecls.errors import FileError, LabelError
+from thonecls.files import write_atomically
+from thonecls.io.vector.crs import place, to_pixels
+from thonecls.io.vector.layers import is_vector, read_layer
+from thonecls.io.vector.tables import DELIMITERS
+from thonecls.scene import Grid
+
+IntArray = NDArray[np.int64]
+
+PRESENT = "present"  # the column of answers
+YES, NO = {"1", "1.0", "true", "t", "yes", "y"}, {"0", "0.0", "false", "f", "no", "n"}
+OPEN = {"", "?", "none", "nan", "null", "<na>", "don't know", "dont know", "unknown"}
+
+
+class Points(NamedTuple):
+    """Points on a scene: pixels (n,), flat indices; present: (n,) 1, 0, or NaN for no answer.
+
+    columns: what else the file tells of each, as text.
+    """
+
+    pixels: IntArray
+    present: NDArray[np.float64]
+    columns: dict[str, list[str]]
+
+
+def write_points(
+    path: Path, grid: Grid, pixels: IntArray, columns: Mapping[str, Sequence[Any]]
+) -> None:
+    """The centres of pixels with an empty column `present`, whole or not at all.
+
+    A GeoPackage in the scene's CRS; of a scene without one a .csv of row,column.
+    """
+    rows, across = np.divmod(pixels, grid.shape[1])
+    table = {"id": list(range(1, len(pixels) + 1)), **columns}
+    if not grid.georeferenced:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["row", "column", *table, PRESENT])
+        writer.writerows(
+            [*line, ""]
+            for line in zip(rows.tolist(), across.tolist(), *table.values(), strict=True)
+        )
+        write_atomically(path, text.getvalue().encode())
+        return
+    a, b, c, d, e, f = grid.transform
+    x, y = across + 0.5, rows + 0.5
+    frame = geopandas.GeoDataFrame(
+        {**table, PRESENT: np.full(len(pixels), np.nan)},
+        geometry=shapely.points(a * x + b * y + c, d * x + e * y + f),
+        crs=grid.crs,
+    ).astype({PRESENT: "Int32"})
+    unfinished = path.with_name(f".{path.stem}.part.gpkg")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        unfinished.unlink(missing_ok=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            frame.to_file(unfinished, driver="GPKG", layer=path.stem, engine="pyogrio")
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def points_path(path: Path, grid: Grid) -> Path:
+    """The path with the ending that points on this grid are written with."""
+    return path.with_suffix(".gpkg" if grid.georeferenced else ".csv")
+
+
+def read_points(path: Path, grid: Grid) -> Points:
+    """Points with answers, on a scene's grid; those outside of it are an error."""
+    columns, at = _read_csv(path, grid) if _lists_pixels(path) else _read_layer(path, grid)
+    if PRESENT not in columns:
+        raise LabelError(
+            f"{path.name} has no column '{PRESENT}': add one, with 1 where the class is and 0 "
+            f"where it is not. It has: {', '.join(columns) or 'none'}"
+        )
+    inside = ((at >= 0) & (at < np.array(grid.shape))).all(axis=1)
+    if not inside.all():
+        raise LabelError(
+            f"{int((~inside).sum())} of the {len(at)} points of {path.name} lie outside the scene: "
+            "is it the right scene?"
+        )
+    present = np.array([_answer(cell, path) for cell in columns.pop(PRESENT)])
+    return Points(at[:, 0] * grid.shape[1] + at[:, 1], present, columns)
+
+
+def _lists_pixels(path: Path) -> bool:
+    if not path.is_file():
+        raise FileError(f"there is no file {path}: check the path")
+    return path.suffix.lower() == ".csv" and not is_vector(path)
+
+
+def _read_csv(path: Path, grid: Grid) -> tuple[dict[str, list[str]], IntArray]:
+    try:
+        text = path.read_text("utf-8-sig")
+        sign = next((sign for sign in DELIMITERS if sign in text.partition("\n")[0]), ",")
+        lines = list(csv.DictReader(io.StringIO(text), delimiter=sign))
+        names = [name for name in (lines[0] if lines else ()) if name is not None]
+        columns = {name: [line[name] or "" for line in lines] for name in names}
+        pairs = [[int(line["row"]), int(line["column"])] for line in lines]
+        if any(not -(2**62) < number < 2**62 for pair in pairs for number in pair):
+            raise ValueError("a number is beyond any scene")
+    except (KeyError, TypeError, ValueError, csv.Error) as error:
+        raise LabelError(
+            f"{path.name} must have whole numbers in its columns row and column ({error})"
+        ) from error
+    return columns, np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+
+def _read_layer(path: Path, grid: Grid) -> tuple[dict[str, list[str]], IntArray]:
+    frame = read_layer(path)
+    shapes = np.asarray(frame.geometry.array, dtype=object)
+    if not (shapely.get_type_id(shapes) == 0).all():
+        raise LabelError(f"{path.name} must hold points alone: give the file that was written")
+    placed, _ = place(shapes, frame.crs, grid, path.name)
+    at = np.floor(to_pixels(shapely.get_coordinates(placed), grid)).astype(np.int64)[:, ::-1]
+    names = [name for name in frame.columns if name != frame.geometry.name]
+    return {name: [str(cell) for cell in frame[name]] for name in names}, at
+
+
+def _answer(cell: str, path: Path) -> float:
+    text = cell.strip().lower()
+    if text in OPEN:
+        return float("nan")
+    if text in YES or text in NO:
+        return float(text in YES)
+    raise LabelError(
+        f"{path.name} says {cell!r} in its column '{PRESENT}': write 1 where the class is, 0 "
+        "where it is not, and nothing where you do not know"
+    )

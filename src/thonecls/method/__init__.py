@@ -1,0 +1,1 @@
+"""The paper's method: losses, teacher, sampler, network, training loop and model."""

@@ -1,0 +1,334 @@
+"""Positive-unlabeled losses as pure functions of 1-D logits: loss(positive, unlabeled, ...).
+
+Notation: f = sigmoid(logit); m = mean of f over the unlabeled; s = 1 - m; pi = the class prior.
+positive: (n_p,) logits; unlabeled: (n_u,) logits. Every loss returns a scalar, in float32 or
+better, and is finite with finite gradients at any finite logit.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid, softplus
+
+from thonecls.errors import ConfigError
+
+Surrogate = Literal["sigmoid", "logistic"]
+Reduction = Literal["balanced", "pooled"]
+
+
+def taylor_variational(positive: Tensor, unlabeled: Tensor, order: int = 2) -> Tensor:
+    """Taylor variational loss, Eq. 12 of the paper: -Σ_{i=1..order} s^i / i - E_p[log f].
+
+    The unlabeled part is bounded below by minus the harmonic number of `order`, and each
+    unlabeled pixel weighs (1 - s^order) / Σf <= order / n_u: it cannot dominate.
+
+    >>> z = torch.tensor([0.0, 0.0])
+    >>> round(taylor_variational(z, z, order=1).item(), 4)  # -1/2 + log 2
+    0.1931
+    """
+    # sigmoid(-z), not 1 - sigmoid(z): the latter loses small s to cancellation.
+    s = torch.sigmoid(-_at_least_float32(unlabeled)).mean()
+    return positive_loss(positive) - _series(s, order)
+
+
+def variational(positive: Tensor, unlabeled: Tensor) -> Tensor:
+    """Variational loss, Eq. 4 of the paper: log m - E_p[log f]. Unbounded below.
+
+    >>> z = torch.tensor([0.0, 0.0])
+    >>> round(variational(z, z).item(), 4)
+    0.0
+    """
+    log_f = logsigmoid(_at_least_float32(unlabeled))
+    count = torch.tensor(float(log_f.numel()), device=log_f.device, dtype=log_f.dtype)
+    return torch.logsumexp(log_f, 0) - count.log() + positive_loss(positive)
+
+
+def positive_loss(positive: Tensor) -> Tensor:
+    """The positive part that both losses share: -E_p[log f]."""
+    return -logsigmoid(_at_least_float32(positive)).mean()
+
+
+def _at_least_float32(logits: Tensor) -> Tensor:
+    """Half precision is raised to float32, also inside autocast; the rest passes."""
+    return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+
+
+def upu(
+    positive: Tensor, unlabeled: Tensor, prior: float, *, surrogate: Surrogate = "sigmoid"
+) -> Tensor:
+    """Unbiased PU risk (du Plessis 2015): pi R_p+ + R_u- - pi R_p-. Can fall below 0.
+
+    >>> z = torch.tensor([0.0, 0.0])
+    >>> round(upu(z, z, prior=0.3).item(), 4)
+    0.5
+    """
+    gain, negative = _risks(positive, unlabeled, prior, surrogate)
+    return gain + negative
+
+
+def nnpu(
+    positive: Tensor,
+    unlabeled: Tensor,
+    prior: float,
+    *,
+    surrogate: Surrogate = "sigmoid",
+    allowance: float = 0.0,
+    ascent: float = 1.0,
+) -> Tensor:
+    """Non-negative PU risk (Kiryo 2017): the negative part N = R_u- - pi R_p- is kept above 0.
+
+    Below -allowance the value stops there, and the gradient is that of -ascent * N alone: the
+    step undoes what has been overfitted. Clamping N at 0 would only stand still.
+    """
+    gain, negative = _risks(positive, unlabeled, prior, surrogate)
+    if negative >= -allowance:
+        return gain + negative
+    backwards = -ascent * negative
+    return backwards + (gain - allowance - backwards).detach()
+
+
+def abs_negative(
+    positive: Tensor, unlabeled: Tensor, prior: float, *, surrogate: Surrogate = "sigmoid"
+) -> Tensor:
+    """PU risk whose negative part is taken by its absolute value: pi R_p+ + |R_u- - pi R_p-|."""
+    gain, negative = _risks(positive, unlabeled, prior, surrogate)
+    return gain + negative.abs()
+
+
+def oc(
+    positive: Tensor,
+    unlabeled: Tensor,
+    prior: float,
+    *,
+    surrogate: Surrogate = "sigmoid",
+    focus: float = 0.1,
+    weight: float = 0.3,
+) -> Tensor:
+    """OC loss of HOneCls: weight * focal positive risk + (1 - weight) * |negative risk|.
+
+    The focal factor (1 - f)^focus carries a gradient, and is constant above f = 0.999.
+    """
+    loss = _SURROGATES[surrogate]
+    positive, unlabeled = _at_least_float32(positive), _at_least_float32(unlabeled)
+    # log(1 - f), held where f reaches 0.999
+    log_rest = torch.clamp(logsigmoid(-positive), min=torch.tensor(0.001).log().item())
+    of_positive = (loss(positive) * torch.exp(focus * log_rest)).mean()
+    negative = loss(-unlabeled).mean() - _prior(prior) * loss(-positive).mean()
+    return weight * of_positive + (1 - weight) * negative.abs() / (1 - prior)
+
+
+oc_warmup = functools.partial(oc, surrogate="logistic")
+
+
+def bce(positive: Tensor, unlabeled: Tensor, *, reduction: Reduction = "balanced") -> Tensor:
+    """Cross-entropy with the unlabeled as negatives: the supervised binary classifier."""
+    return _unlabeled_as_negative(softplus, positive, unlabeled, reduction)
+
+
+def mae(positive: Tensor, unlabeled: Tensor, *, reduction: Reduction = "balanced") -> Tensor:
+    """Mean absolute error 2(1 - p_y), unlabeled as negatives."""
+    return _unlabeled_as_negative(lambda z: 2 * torch.sigmoid(z), positive, unlabeled, reduction)
+
+
+def mse(positive: Tensor, unlabeled: Tensor, *, reduction: Reduction = "balanced") -> Tensor:
+    """Squared error of both class probabilities, 2(1 - p_y)^2 (Ghosh 2017)."""
+    return _unlabeled_as_negative(
+        lambda z: 2 * torch.sigmoid(z) ** 2, positive, unlabeled, reduction
+    )
+
+
+def gce(
+    positive: Tensor,
+    unlabeled: Tensor,
+    *,
+    exponent: float = 0.3,
+    reduction: Reduction = "balanced",
+) -> Tensor:
+    """Generalised cross-entropy (1 - p_y^q) / q (Zhang 2018), between BCE (q -> 0) and MAE."""
+    return _unlabeled_as_negative(
+        # p^q as exp(q log p): p^(q-1) in its gradient would be infinite at p = 0.
+        lambda z: -torch.expm1(exponent * logsigmoid(-z)) / exponent,
+        positive,
+        unlabeled,
+        reduction,
+    )
+
+
+def sce(
+    positive: Tensor,
+    unlabeled: Tensor,
+    *,
+    forward: float = 0.01,
+    reverse: float = 4.0,
+    reduction: Reduction = "balanced",
+) -> Tensor:
+    """Symmetric cross-entropy: forward * -log p_y + reverse * (1 - p_y) (Wang 2019)."""
+    return _unlabeled_as_negative(
+        lambda z: forward * softplus(z) + reverse * torch.sigmoid(z),
+        positive,
+        unlabeled,
+        reduction,
+    )
+
+
+def tce(
+    positive: Tensor, unlabeled: Tensor, order: int = 6, *, reduction: Reduction = "balanced"
+) -> Tensor:
+    """Taylor cross-entropy Σ_{i=1..order} (1 - p_y)^i / i (Feng 2020), per sample."""
+    return _unlabeled_as_negative(
+        lambda z: _series(torch.sigmoid(z), order), positive, unlabeled, reduction
+    )
+
+
+def dist_pu(positive: Tensor, unlabeled: Tensor, prior: float) -> Tensor:
+    """Label-distribution term of Dist-PU (Zhao 2022): (1 - E_p f) + |E_u f - pi| / (2 pi)."""
+    gap = torch.sigmoid(_at_least_float32(unlabeled)).mean() - _prior(prior)
+    return torch.sigmoid(-_at_least_float32(positive)).mean() + gap.abs() / (2 * prior)
+
+
+def vpu(positive: Tensor, unlabeled: Tensor, mix: float = 0.3) -> Tensor:
+    """vPU (Chen 2020): the variational loss, and a MixUp term that keeps it from collapsing.
+
+    Mixed are the features before the head, which is linear: the logit of the mixture is the
+    mixture of the logits. So every positive is mixed with every unlabeled pixel, and the mean
+    over the Beta(0.3, 0.3) weight is taken by Gauss-Jacobi quadrature in place of one draw.
+    """
+    return variational(positive, unlabeled) + mix * _mixup(positive, unlabeled)
+
+
+def pan_value(
+    d_positive: Tensor,
+    d_unlabeled: Tensor,
+    c_unlabeled: Tensor,
+    *,
+    weight: float = 1e-4,
+    eps: float = 0.0,
+) -> Tensor:
+    """Value of PAN's game (Hu 2021), raised by the discriminator D and lowered by the classifier C.
+
+    E_p log D + E_u log(1 - D) + weight * `pan_coupling`, from the logits of D and C.
+    """
+    return -bce(d_positive, d_unlabeled) + weight * pan_coupling(d_unlabeled, c_unlabeled, eps)
+
+
+def pan_coupling(d_unlabeled: Tensor, c_unlabeled: Tensor, eps: float = 0.0) -> Tensor:
+    """E_u[(log(1 - C) - log C) (2D - 1)], all that C sees of the game; eps > 0 bounds it."""
+    z = _at_least_float32(c_unlabeled)
+    difference = -z  # of the two logarithms
+    if eps > 0:
+        difference = torch.log(torch.sigmoid(-z) + eps) - torch.log(torch.sigmoid(z) + eps)
+    return (difference * torch.tanh(_at_least_float32(d_unlabeled) / 2)).mean()
+
+
+def pan_value_reference(
+    d_positive: Tensor,
+    d_unlabeled: Tensor,
+    c_unlabeled: Tensor,
+    *,
+    weight: float = 1e-4,
+    eps: float = 0.01,
+) -> Tensor:
+    """The game as PAN's authors coded it: sums, and a hinge on as many unlabeled as positive."""
+    d_p, d_u = (torch.sigmoid(_at_least_float32(z)) for z in (d_positive, d_unlabeled))
+    first = d_u[: len(d_p)]
+    rest = torch.sigmoid(-_at_least_float32(d_unlabeled)[: len(d_p)]).mean().detach()
+    level = torch.log(rest.clamp(min=torch.finfo(rest.dtype).tiny))  # 1 - rest may round to 1
+    hinge = torch.clamp(torch.log(1 - first + eps) - level, min=0)
+    coupling = pan_coupling(d_unlabeled, c_unlabeled, eps) * len(d_u)
+    return torch.log(d_p + eps).sum() + hinge.sum() + weight * coupling
+
+
+def _mixup(positive: Tensor, unlabeled: Tensor) -> Tensor:
+    """E over weights g and pairs of (log t - log f~)^2, t = g f(u) + 1 - g, f~ of the mixture."""
+    p, u = _at_least_float32(positive)[:, None], _at_least_float32(unlabeled)[None, :]
+    total = torch.zeros_like(u[0, 0])
+    for g, share in _beta_quadrature():
+        total = total + share * mixup_term(g, u, logsigmoid(g * u + (1 - g) * p)).mean()
+    return total
+
+
+def mixup_term(g: float, unlabeled: Tensor, log_mixed: Tensor) -> Tensor:
+    """(log t - log f~)^2 with t = g f(u) + (1 - g), from the logit of u and from log f~."""
+    return (torch.log1p(-g * torch.sigmoid(-unlabeled)) - log_mixed) ** 2
+
+
+@functools.cache
+def _beta_quadrature(shape: float = 0.3, nodes: int = 8) -> list[tuple[float, float]]:
+    """Weights g in (0, 1) and their shares, exact for polynomials under Beta(shape, shape)."""
+    from scipy.special import roots_jacobi  # here, so that the losses cost what torch costs
+
+    x, w = roots_jacobi(nodes, shape - 1, shape - 1)
+    return [(float((a + 1) / 2), float(b / w.sum())) for a, b in zip(x, w, strict=True)]
+
+
+def _risks(
+    positive: Tensor, unlabeled: Tensor, prior: float, surrogate: Surrogate
+) -> tuple[Tensor, Tensor]:
+    """pi R_p+, and the negative risk R_u- - pi R_p-."""
+    loss = _SURROGATES[surrogate]
+    positive, unlabeled = _at_least_float32(positive), _at_least_float32(unlabeled)
+    pi = _prior(prior)
+    return pi * loss(positive).mean(), loss(-unlabeled).mean() - pi * loss(-positive).mean()
+
+
+def _prior(prior: float) -> float:
+    if not 0 < prior < 1:
+        raise ConfigError(
+            f"a class prior lies between 0 and 1. Got {prior} instead; estimate it with "
+            "`thonecls prior`"
+        )
+    return prior
+
+
+# What a pixel costs when it should be positive, by its logit; when negative, by minus its logit.
+_SURROGATES: dict[str, Callable[[Tensor], Tensor]] = {
+    "sigmoid": lambda z: torch.sigmoid(-z),
+    "logistic": lambda z: softplus(-z),
+}
+
+
+def _unlabeled_as_negative(
+    loss: Callable[[Tensor], Tensor], positive: Tensor, unlabeled: Tensor, reduction: Reduction
+) -> Tensor:
+    """A loss of the logit of the wrong class: the means of both kinds added, or one mean of all."""
+    on_positive = loss(-_at_least_float32(positive))
+    on_unlabeled = loss(_at_least_float32(unlabeled))
+    if reduction == "pooled":
+        return torch.cat([on_positive, on_unlabeled]).mean()
+    return on_positive.mean() + on_unlabeled.mean()
+
+
+def _series(s: Tensor, order: int) -> Tensor:
+    """Σ_{i=1..order} s^i / i, by Horner: s (1 + s (1/2 + s (1/3 + ...)))."""
+    if order < 1:
+        raise ConfigError(f"the Taylor order must be 1 or more. Got {order} instead; try 2")
+    series = torch.zeros_like(s)
+    for i in range(order, 0, -1):
+        series = s * (1 / i + series)
+    return series
+
+
+# -E_p[log f] plus a part of the unlabeled: these two can be shown apart.
+ADDITIVE = ("taylor", "variational", "bce")
+LOSSES: dict[str, Callable[..., Tensor]] = {
+    "taylor": taylor_variational,
+    "variational": variational,
+    "vpu": vpu,
+    "upu": upu,
+    "nnpu": nnpu,
+    "abs-negative": abs_negative,
+    "oc": oc,
+    "oc-warmup": oc_warmup,
+    "bce": bce,
+    "mae": mae,
+    "mse": mse,
+    "gce": gce,
+    "sce": sce,
+    "tce": tce,
+    "dist-pu": dist_pu,
+}

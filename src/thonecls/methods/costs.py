@@ -1,0 +1,86 @@
+"""What training and mapping cost, before they begin: seconds and bytes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from thonecls.method.config import TrainConfig
+
+# Measured on two cores of a server (benchmarks/step.py, benchmarks/scale.py).
+TRAINING = 45e-6  # seconds of one core, for a pixel in a step of student and teacher
+SCORING = 14e-6  # seconds of one core, for a pixel that is mapped
+SETTLED = 0.3  # of the epochs that a preset allows are needed before training settles
+ALONE = 0.75  # of a step's time is left without a teacher
+STARTED = 0.6e9  # bytes of a process before it works
+BYTES = 4600  # of memory for a pixel that a step sees
+HELD = 2**21  # pixels of a scene that are held for collages, as components
+TILE = 1.5e9  # bytes that mapping takes at most
+# The density ratio, measured on two cores of a server, where labels lie all over; else it takes
+# less than half of that.
+FITTED = 12.0  # seconds for a fit, more from a large file
+RATIO_BASE, RATIO_BAND = 38e-6, 0.75e-6  # seconds of one core for a pixel, and for each component
+COMPONENTS = 60  # that a pixel has at most
+
+
+class Cost(NamedTuple):
+    """Seconds and bytes."""
+
+    seconds: float
+    memory: float
+
+
+def pixels_of_step(config: TrainConfig, pixels: int) -> int:
+    """How many pixels a step sees of a scene of so many."""
+    return config.block**2 * (config.label_blocks + config.random_blocks) or pixels
+
+
+def work_of_epoch(config: TrainConfig, pixels: int) -> float:
+    """Pixels times steps of an epoch, less where the network is narrower or alone."""
+    teacher = 1.0 if config.beta else ALONE
+    return config.batches * pixels_of_step(config, pixels) * config.width**2 * teacher
+
+
+def training_cost(config: TrainConfig, pixels: int, threads: int, rate: float = TRAINING) -> Cost:
+    """Of training on a scene of so many pixels; rate: seconds of a core for a pixel in a step."""
+    epochs = config.epochs * (SETTLED if config.settle else 1) * max(1, config.members)
+    seconds = rate * epochs * work_of_epoch(config, pixels) / threads
+    held = 4 * config.components * min(pixels, HELD) if config.block else 0
+    return Cost(seconds, STARTED + BYTES * config.width * pixels_of_step(config, pixels) + held)
+
+
+def mapping_cost(pixels: int, threads: int, models: int = 1) -> Cost:
+    """Of mapping a scene of so many pixels."""
+    return Cost(SCORING * pixels * models / threads, STARTED + min(TILE, BYTES * pixels))
+
+
+def ratio_costs(pixels: int, bands: int, threads: int) -> tuple[Cost, Cost]:
+    """Of fitting and of mapping by the density ratio."""
+    a_pixel = RATIO_BASE + RATIO_BAND * min(bands, COMPONENTS)
+    return Cost(FITTED, STARTED + 0.4e9), Cost(a_pixel * pixels / threads, STARTED + 0.6e9)
+
+
+def judging(training: Cost, folds: int) -> str:
+    """What it takes besides to judge a network's map, in words.
+
+    >>> judging(Cost(200.0, 1e9), 3)
+    '10 min more to judge the map by labels left out (--folds 0: not)'
+    >>> judging(Cost(200.0, 1e9), 0)
+    'nothing to judge the map (--folds 3 would)'
+    """
+    if not folds:
+        return "nothing to judge the map (--folds 3 would)"
+    more = in_words(folds * training.seconds)
+    return f"{more} more to judge the map by labels left out (--folds 0: not)"
+
+
+def in_words(seconds: float) -> str:
+    """A duration as people say it.
+
+    >>> in_words(42), in_words(600), in_words(3 * 3600)
+    ('42 s', '10 min', '3.0 h')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

@@ -1,0 +1,219 @@
+"""Training on images and on tables: from positive and unlabeled items to an `ItemModel`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch import nn
+
+from thonecls.errors import ConfigError, LabelError
+from thonecls.images.data import ItemBatch, ItemGround, ItemModel, Rows, item_logits
+from thonecls.images.networks import StagedNet
+from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig
+from thonecls.method.loop import Progress, Recipe, check_prior, run
+from thonecls.method.losses import LOSSES, variational
+from thonecls.method.model import resolve_device
+from thonecls.methods.recipes import P3MIX, PLAIN, DistPU, vpu
+from thonecls.methods.relative import Relative, hold_out
+
+T = TypeVar("T")
+OnEpoch = Callable[[Progress[ItemModel]], None]
+OnStep = Callable[[Progress[ItemModel]], bool | None]
+MIX = 0.3  # weight of vPU's MixUp
+
+# The paper's settings on CIFAR-10, where it states them, and else those of vPU, whose network,
+# rate and number of epochs it took.
+IMAGE = TrainConfig(
+    epochs=50,
+    batches=30,
+    order=1,
+    ema=False,
+    beta=0.0,
+    rate=3e-5,
+    rate_decay=1.0,
+    weight_decay=0.0,
+    clip=1e9,
+)
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a method trains with, beside what all do.
+
+    change: of `IMAGE`; sizes: positive and unlabeled items of a step, or, as one number, items of
+    both kinds as they are to each other.
+    """
+
+    change: dict[str, Any] = field(default_factory=dict)
+    sizes: tuple[int, int] | int = (500, 500)
+    recipe: Recipe[ItemBatch] = PLAIN
+
+
+_P3MIX: dict[str, Any] = {"epochs": 200, "batches": 20, "rate": 5e-5, "weight_decay": 1e-6}
+TRAININGS = {
+    "taylor": Training(),
+    "t-honecls": Training({"ema": True, "beta": 0.5}),
+    **{name: Training({"loss": name}) for name in LOSSES if name not in ("taylor", "vpu")},
+    "tce": Training({"loss": "tce", "order": 6}),
+    "oc": Training({"loss": "oc", "warmup": 20, "warmup_loss": "oc-warmup"}),
+    "vpu": Training({"loss": "variational"}),
+    "dist-pu": Training(
+        {"loss": "dist-pu", "epochs": 60, "batches": 180, "rate": 5e-4, "weight_decay": 5e-3},
+        sizes=256,
+        recipe=DistPU().first,
+    ),
+    **{
+        name: Training({"loss": "bce", **_P3MIX}, sizes=(512, 512), recipe=p3mix.recipe)
+        for name, p3mix in P3MIX.items()
+    },
+}
+# The second phase of Dist-PU, relative to the first.
+SECOND_RATE, SECOND_DECAY = 0.1, 0.2
+
+
+def item_settings(method: str, **change: Any) -> TrainConfig:
+    """The settings of a method; `change` overrides them."""
+    if method not in TRAININGS:
+        raise ConfigError(
+            f"there is no method {method!r} for items: take one of {', '.join(TRAININGS)}"
+        )
+    return replace(IMAGE, **{**TRAININGS[method].change, **change})
+
+
+def fit_items(
+    method: str,
+    positive: Rows,
+    unlabeled: Rows,
+    make: Callable[[], StagedNet],
+    *,
+    config: TrainConfig,
+    generator: torch.Generator,
+    sizes: tuple[int, int] | None = None,
+    mix: float = MIX,
+    on_epoch: OnEpoch | None = None,
+    on_step: OnStep | None = None,
+    checkpoint: Path | None = None,
+    checkpoint_every: float = CHECKPOINT_SECONDS,
+    resume: bool = False,
+) -> ItemModel:
+    """Train a network on items by one of `TRAININGS`.
+
+    make: a new network; config: as `item_settings` gives it; sizes: positive and unlabeled items
+    of a step, else those of the method; mix: weight of vPU's MixUp; the rest as for
+    `thonecls.fit`. Dist-PU runs its epochs twice, once for each phase.
+    """
+    check_prior(config)
+    item_settings(method)  # refuses one that is not known
+    training = TRAININGS[method]
+    stops = False
+
+    def on_step_all(progress: Progress[ItemModel]) -> bool:
+        nonlocal stops
+        stops = stops or bool(on_step is not None and on_step(progress))
+        return stops
+
+    def ground(positive: Rows, unlabeled: Rows) -> ItemGround:
+        chosen = sizes or _sizes(training.sizes, len(positive), len(unlabeled))
+        return ItemGround(positive, unlabeled, make, chosen, resolve_device(config.device))
+
+    if method == "vpu":
+        kept, held = zip(*(_part(rows, generator) for rows in (positive, unlabeled)), strict=True)
+        if not all(held) or len(kept[1]) < 2:
+            raise LabelError(
+                "vPU sets items apart to choose its epoch by: at least 2 labelled positives and 3 "
+                f"unlabeled items are needed. Got {len(positive)} and {len(unlabeled)} instead"
+            )
+        items = ground(*kept)
+
+        def loss(net: nn.Module, ground: ItemGround) -> float:
+            return float(variational(*(item_logits(net, rows, ground.device) for rows in held)))
+
+        def largest(model: ItemModel) -> float:
+            return float(torch.sigmoid(model.logits(items.unlabeled).max()))
+
+        relative: Relative[ItemModel] = Relative(largest)
+        model = run(
+            items,
+            config=config,
+            generator=generator,
+            recipe=replace(vpu(mix), judge=loss),
+            on_epoch=relative.told(on_epoch),
+            on_step=relative.told(on_step),
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+            resume=resume,
+        )
+        return relative(model)
+    items = ground(positive, unlabeled)
+    phases = [(config, training.recipe)]
+    if method == "dist-pu":
+        second = replace(
+            config,
+            rate=config.rate * SECOND_RATE,
+            weight_decay=config.weight_decay * SECOND_DECAY,
+        )
+        phases.append((second, DistPU().second))
+    models: list[ItemModel] = []
+    for number, (settings, recipe) in enumerate(phases):
+        # Progress is told of all phases together.
+        span = number * config.epochs, len(phases) * config.epochs
+        model = run(
+            items,
+            config=settings,
+            generator=generator,
+            recipe=recipe,
+            start=models[-1].net if models else None,
+            on_epoch=_moved(on_epoch, *span),
+            on_step=_moved(on_step_all, *span),
+            checkpoint=checkpoint and checkpoint.with_name(f"{checkpoint.name}{number or ''}"),
+            checkpoint_every=checkpoint_every,
+            resume=resume,
+        )
+        models.append(model)
+        if stops or not model.training["finished"]:
+            break
+    return _joined(models, len(phases))
+
+
+def _moved(
+    told: Callable[[Progress[ItemModel]], T] | None, before: int, epochs: int
+) -> Callable[[Progress[ItemModel]], T] | None:
+    """Tell of progress as after so many epochs, of so many in all."""
+    if told is None:
+        return None
+    return lambda progress: told(replace(progress, epoch=before + progress.epoch, epochs=epochs))
+
+
+def _joined(models: list[ItemModel], phases: int) -> ItemModel:
+    """The last of those phases that were run, with the history of them all."""
+    trainings = [model.training for model in models]
+    history = {
+        name: [value for training in trainings for value in training["history"][name]]
+        for name in trainings[0]["history"]
+    }
+    seconds = round(sum(training["seconds"] for training in trainings), 3)
+    finished = len(models) == phases and trainings[-1]["finished"]
+    joined = {"history": history, "seconds": seconds, "finished": finished}
+    return replace(models[-1], training={**trainings[-1], **joined})
+
+
+def _part(rows: Rows, generator: torch.Generator) -> tuple[Rows, Rows]:
+    """A tenth set apart."""
+    kept, held = hold_out(len(rows), generator)
+    return Rows(rows.items, rows.places[kept]), Rows(rows.items, rows.places[held])
+
+
+def _sizes(sizes: tuple[int, int] | int, positive: int, unlabeled: int) -> tuple[int, int]:
+    """Items of a step: as given, or so many of both kinds in proportion.
+
+    >>> _sizes(256, 900, 45_000)
+    (5, 251)
+    """
+    if isinstance(sizes, tuple):
+        return sizes
+    of_positive = min(max(1, round(sizes * positive / (positive + unlabeled))), sizes - 1)
+    return of_positive, sizes - of_positive

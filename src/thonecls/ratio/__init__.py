@@ -1,0 +1,1 @@
+"""The density ratio in closed form: its estimate, and the model that maps by it."""

@@ -1,0 +1,331 @@
+"""Models by the density ratio: fitted to a scene in seconds, saved, loaded, mapped in tiles."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from thonecls.errors import ConfigError, LabelError
+from thonecls.method import store
+from thonecls.method.collage import Pool, build_pool
+from thonecls.method.contents import check_ratio
+from thonecls.method.model import Crossfit, Scorer, load_novelty, save_novelty, score_whole
+from thonecls.method.novelty import Novelty
+from thonecls.ratio.ratio import (
+    RULES,
+    WIDE,
+    WIDTH,
+    Look,
+    Machine,
+    by_pixel,
+    cut_of,
+    fit,
+    looks_of,
+    score,
+    window_means,
+    windows_of,
+)
+from thonecls.scene import (
+    BandStatistics,
+    BoolArray,
+    FloatArray,
+    Source,
+    as_source,
+    project,
+    whitened_axes,
+)
+from thonecls.splits import (
+    Coverage,
+    Labels,
+    check_positives,
+    coverage_of,
+    judging_folds,
+    place_folds,
+    positive_mask,
+)
+from thonecls.version import __version__, commit
+
+RATIO = "ratio model"  # the kind of its file
+COMPONENTS = 60
+PIXELS = 20_000  # unlabeled ones that the ratio is fitted to
+POSITIVES = 5_000  # labels that it is fitted to at most
+SIDE = 32  # of the windows that stand for a large scene, more where the ratio looks farther
+WINDOWS_OF_SCENE = 512  # of them, fewer where they are larger
+WHOLE = 2**18  # pixels of a scene that is held whole
+FEW_OUT = 10  # folds of labels from all over a scene
+PLACES = 3  # folds of places that tell whether what lies around a pixel tells the class
+ANSWER = 10.0  # labels that a positive answer to a suggestion counts for, as it is from elsewhere
+STEEP = 3.0  # the logit of a pixel that scores as the mean label left out
+TILE = 448  # pixels a side
+
+
+@dataclass(frozen=True, eq=False)
+class RatioModel:
+    """A density ratio with all it needs to map a scene.
+
+    statistics: of the bands, with the axes that whiten them; cut: the score above which a pixel is
+    mapped, where the probability is the threshold, 0.5; the rest as for `Model`.
+    """
+
+    machines: tuple[Machine, ...]
+    statistics: BandStatistics
+    cut: float
+    training: dict[str, Any] = field(default_factory=dict)
+    wavelengths: tuple[float, ...] | None = None
+    novelty: Novelty | None = None
+    threshold: float = 0.5
+
+    @property
+    def bands(self) -> int:
+        return len(self.statistics.mean)
+
+    @property
+    def halo(self) -> int:
+        """How many pixels to each side have a say."""
+        return windows_of(tuple(machine.look for machine in self.machines))[-1] // 2
+
+    @property
+    def tile(self) -> int:
+        """The side of a tile that takes little memory."""
+        return TILE
+
+    def ready(self, device: torch.device) -> Callable[[FloatArray, BoolArray], FloatArray]:
+        """Probabilities (H, W) of a z-scored cube (C, H, W) and its valid pixels, on the CPU."""
+        return self.probability
+
+    def probability(self, cube: FloatArray, valid: BoolArray) -> FloatArray:
+        """Of the class: 0.5 at the cut, 0.95 where a pixel scores as labels left out do."""
+        components, spread = project(cube, self.statistics), spread_of(self.statistics)
+        raw = score(self.machines, components, valid, spread)
+        return as_probability(raw, self.cut)
+
+    def score(
+        self, cube: Source | NDArray[Any], *, device: str = "auto", tile: int | None = None
+    ) -> NDArray[np.float32]:
+        """Probability of the target class, (H, W) float32, NaN on nodata; see `Model.score`."""
+        return score_whole(self, cube, device, tile)
+
+    def score_windows(
+        self, source: Source, *, device: str = "auto", tile: int | None = None
+    ) -> Iterator[tuple[slice, slice, NDArray[np.float32]]]:
+        """Score a scene of any size window by window; see `Model.score_windows`."""
+        return Scorer([self], device=device).all_windows(source, tile)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one safetensors file, whole or not at all. It holds no code."""
+        bands = {"mean": self.statistics.mean, "std": self.statistics.std}
+        assert self.statistics.axes is not None
+        arrays = {f"bands.{n}": a for n, a in (bands | {"axes": self.statistics.axes}).items()}
+        for i, machine in enumerate(self.machines):
+            arrays[f"machine.{i}.centres"] = machine.centres
+            arrays[f"machine.{i}.weights"] = machine.weights
+        about: dict[str, Any] = {
+            "machines": [
+                {"windows": list(m.look.windows), "power": m.look.power, "gamma": m.gamma}
+                for m in self.machines
+            ],
+            "cut": self.cut,
+            "training": self.training,
+            "wavelengths": self.wavelengths,
+            "threshold": self.threshold,
+        }
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        save_novelty(self.novelty, about, tensors)
+        store.save(Path(path), RATIO, about, tensors)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> RatioModel:
+        """Read what `save` wrote; refuse a damaged file and one of another version."""
+        about, tensors = store.load(Path(path), RATIO)
+        check_ratio(Path(path), about, tensors, windows_of(WIDE)[-1])
+        bands = {name: t.numpy() for name, t in store.part(tensors, "bands.").items()}
+        machines = []
+        for i, facts in enumerate(about["machines"]):
+            arrays = {n: t.numpy() for n, t in store.part(tensors, f"machine.{i}.").items()}
+            look = Look(tuple(facts["windows"]), facts["power"])
+            machines.append(Machine(look, arrays["centres"], facts["gamma"], arrays["weights"]))
+        wavelengths = about.get("wavelengths")
+        return RatioModel(
+            tuple(machines),
+            BandStatistics(**bands),
+            about["cut"],
+            about["training"],
+            None if wavelengths is None else tuple(wavelengths),
+            load_novelty(about, tensors),
+            about.get("threshold", 0.5),
+        )
+
+
+def as_probability(raw: NDArray[Any], cut: float) -> FloatArray:
+    """Scores, 1 on the mean label left out, as probabilities."""
+    steep = STEEP / max(1 - cut, 0.1)
+    return np.asarray(expit(steep * (raw - np.float32(cut))), dtype=np.float32)
+
+
+def spread_of(statistics: BandStatistics) -> FloatArray:
+    """Standard deviations of the components before the axes made them white: (k,)."""
+    assert statistics.axes is not None
+    return np.asarray(1 / np.linalg.norm(statistics.axes, axis=1), dtype=np.float32)
+
+
+def fit_ratio(
+    scene: Source | NDArray[Any],
+    labels: Labels | ArrayLike,
+    *,
+    seed: int = 0,
+    coverage: Coverage | None = None,
+    negatives: BoolArray | None = None,
+    answers: BoolArray | None = None,
+) -> RatioModel:
+    """Fit the density ratio to one scene: seconds, whatever its size.
+
+    scene: a scene, a source, or a (C, H, W) array; labels: `Labels`, of which the positives are
+    taken, or positives as an (H, W) mask or (n, 2) row/column pairs. coverage: whether labels come
+    from all over the scene ("all"), from a part of it, or from a patch or two; by where they lie
+    unless told. negatives: (H, W) mask of pixels that are known not to be the class, if any are;
+    answers: of positives that are answers to suggestions, which count for more. The same seed gives
+    the same bits on the same machine.
+    """
+    model, _ = crossfit_ratio(
+        scene, labels, seed=seed, coverage=coverage, negatives=negatives, answers=answers
+    )
+    return model
+
+
+def crossfit_ratio(
+    scene: Source | NDArray[Any],
+    labels: Labels | ArrayLike,
+    *,
+    seed: int = 0,
+    coverage: Coverage | None = None,
+    negatives: BoolArray | None = None,
+    answers: BoolArray | None = None,
+    folds: int = 0,
+) -> tuple[RatioModel, Crossfit]:
+    """The model of all labels as `fit_ratio` gives it, and labels scored without those near them.
+
+    folds: of places; they take no time worth a word, as a fold changes one vector alone. Of labels
+    from all over the scene `FEW_OUT` are made at least: a tenth that is left out is missed little.
+    """
+    if coverage is not None and coverage not in RULES:
+        raise ConfigError(f"'coverage' must be all, part or patch. Got {coverage!r} instead")
+    began = time.perf_counter()
+    source = as_source(scene)
+    if isinstance(labels, Labels):
+        positive = labels.positive
+    else:
+        positive = np.flatnonzero(positive_mask(labels, source.shape))
+    check_positives(positive, source.shape)
+    rng = np.random.default_rng(seed)
+    positive = np.unique(positive)
+    if positive.size > POSITIVES:
+        positive = np.sort(rng.choice(positive, POSITIVES, replace=False))
+    known = positive
+    if negatives is not None:
+        refused = np.flatnonzero(negatives)
+        if np.isin(refused, positive).any():
+            raise LabelError("a pixel is marked as the class and as not the class: correct one")
+        known = np.union1d(positive, refused)
+    found = coverage or coverage_of(positive, source.shape)
+    rule = RULES[found]
+    windows = windows_of(looks_of(rule))
+    farther = -(-4 * (windows[-1] // 2) // SIDE)  # a label's window reaches a quarter beyond it
+    pool = build_pool(
+        source,
+        known,
+        block=farther * SIDE // 2,
+        components=COMPONENTS,
+        rng=rng,
+        axes=whitened_axes,
+        whole=WHOLE,
+        windows=WINDOWS_OF_SCENE // farther,
+        margin=windows[-1] // 2,
+    )
+    of_labels, of_u = sample(pool, PIXELS, windows, rng)
+    is_class = np.isin(pool.pixels, positive)
+    of_p, of_n = (
+        {w: means[some] for w, means in of_labels.items()} for some in (is_class, ~is_class)
+    )
+    labelled = pool.pixels[is_class]
+    if not labelled.size:
+        raise LabelError("no positive label lies on a valid pixel: check labels and nodata value")
+    judging = np.random.default_rng(seed)
+    count = max(folds, FEW_OUT) if found == "all" and folds else max(1, folds)
+    folds_ = judging_folds(labelled, source.shape, count, found, judging)
+    weights = np.ones(labelled.size, np.float32)
+    if answers is not None:
+        weights[answers.flat[labelled]] = ANSWER
+    fitted = fit(
+        of_p,
+        of_u,
+        spread_of(pool.statistics),
+        rng,
+        rule=rule,
+        folds=folds_,
+        places=place_folds(labelled, source.shape, PLACES),
+        negative=of_n,
+        weights=weights,
+    )
+    ratio = fitted.by(rule)
+    cut = cut_of(ratio, rule)
+    training = {
+        "config": {
+            "components": COMPONENTS,
+            "windows": [list(machine.look.windows) for machine in ratio.machines],
+            "single_pixels": round(ratio.near, 3),
+            "unlabeled": PIXELS,
+            "centres": rule.centres,
+            "width": WIDTH,
+            "strengths": list(rule.strengths),
+            "cut": round(cut, 4),
+        },
+        "scene": {"bands": source.bands, "rows": source.shape[0], "columns": source.shape[1]},
+        "positives": len(labelled),
+        "negatives": int((~is_class).sum()),
+        "unlabeled": len(of_u[windows[0]]),
+        "coverage": found,
+        "threshold_reason": rule.reason,
+        "recall_left_out": round(float((ratio.held_out > cut).mean()), 4),
+        "seconds": round(time.perf_counter() - began, 3),
+        "finished": True,
+        "versions": {"thonecls": __version__, "commit": commit(), "numpy": np.__version__},
+        "python": platform.python_version(),
+        "seed": seed,
+    }
+    model = RatioModel(ratio.machines, pool.statistics, cut, training)
+    return model, Crossfit(labelled, folds_.fold, as_probability(ratio.judged, cut))
+
+
+def sample(
+    pool: Pool, count: int, windows: list[int], rng: np.random.Generator
+) -> tuple[dict[int, FloatArray], dict[int, FloatArray]]:
+    """Means over these windows, of a pool's labels and of unlabeled pixels from anywhere."""
+    ends = np.cumsum([len(places) for places in pool.places])
+    drawn = np.sort(rng.choice(ends[-1], min(count, int(ends[-1])), replace=False))
+    part_of = np.searchsorted(ends, drawn, side="right")
+    kinds: list[dict[int, list[FloatArray]]] = [{w: [] for w in windows} for _ in range(2)]
+    for number, (features, valid) in enumerate(pool.parts):
+        labels = pool.labels[pool.labels[:, 0] == number]
+        first = int(ends[number]) - len(pool.places[number])
+        pixels = (
+            labels[:, 1] * valid.shape[1] + labels[:, 2],
+            pool.places[number][drawn[part_of == number] - first],
+        )
+        if not sum(map(len, pixels)):
+            continue
+        for window in windows:
+            means = by_pixel(window_means(features, valid, window))
+            for kind, at in zip(kinds, pixels, strict=True):
+                kind[window].append(means[at])
+    of_p, of_u = ({w: np.concatenate(parts) for w, parts in kind.items()} for kind in kinds)
+    return of_p, of_u

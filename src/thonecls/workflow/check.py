@@ -1,0 +1,271 @@
+"""A look before any long work: whether scene and labels fit, and what it will cost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thonecls.io.inputs import LabelInput, SceneInput, read_labels, read_scene
+from thonecls.io.options import LabelOptions, SceneOptions
+from thonecls.io.raster import RasterSource, find_bad_bands
+from thonecls.io.vector.crs import describe
+from thonecls.method.config import FAST, TrainConfig
+from thonecls.method.novelty import find_odd
+from thonecls.methods import METHODS
+from thonecls.methods.costs import in_words, judging, mapping_cost, ratio_costs, training_cost
+from thonecls.places import find_places, lattice, spectral_components, unlike_labels
+from thonecls.scene import FloatArray, Source
+from thonecls.splits import BLOCK, PLACES, Coverage, blocks_of
+from thonecls.workflow.options import TrainOptions, train_command
+from thonecls.workflow.spectra import ROWS, find_trouble, look_over, read_lattice, spectra_at
+
+Status = Literal["ok", "note", "problem"]
+FEW = 20  # labels: with fewer a map is a guess
+SMALL = 25  # blocks of a scene: with fewer it has no elsewhere
+REACH: dict[Coverage, str] = {
+    "all": "all over the scene: the map is made sharp",
+    "part": "in a part of the scene: the map is made lenient, as the class may look different "
+    "elsewhere; if they are a fair sample of the class wherever it is, say --coverage all",
+    "patch": "in a patch or two: the map is made with caution; if they are a fair sample of the "
+    "class wherever it is, say --coverage all",
+}
+LOOKED_AT = 400  # labels and scene pixels whose spectra are looked at
+FILL_AT = 5000  # scene pixels that are looked at for a value that means no data
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of a check."""
+
+    subject: str
+    words: str
+    status: Status = "ok"
+
+
+def check_scene(
+    scene: Path,
+    labels: Path | None = None,
+    *,
+    scene_options: SceneOptions | None = None,
+    label_options: LabelOptions | None = None,
+    config: TrainConfig = FAST,
+    method: str = "density-ratio",
+    picture: Path | None = None,
+) -> dict[str, Any]:
+    """What can be told in seconds of a scene and its labels; "fit" is False if work would fail.
+
+    config: of a network, where the method is one. picture: a PNG to draw of where labels lie.
+    What cannot be read at all is an error, as it is for the other commands.
+    """
+    opened = read_scene(scene, scene_options, labels=labels, label_options=label_options)
+    rng = np.random.default_rng(0)
+    sample = look_over(opened.source, LOOKED_AT, rng)
+    findings = [*_about_scene(opened, sample)]
+    if trouble := find_trouble(opened, look_over(opened.source, FILL_AT, rng)):
+        findings.append(Finding("nodata", trouble, "problem"))
+    if labels is not None:
+        marked = read_labels(labels, opened.grid, label_options)
+        findings += _about_labels(opened, marked, sample, rng)
+        if picture is not None and marked.mask.any():
+            from thonecls.maps import Marks  # here: matplotlib would slow every check
+            from thonecls.workflow.pictures import draw_labels
+
+            at = np.flatnonzero(marked.mask)
+            title = f"{scene.name}, {at.size:,} labels"
+            draw_labels(picture, opened, Marks(at, np.full(at.size, np.nan)), title=title)
+            findings.append(Finding("picture", str(picture)))
+    findings += _about_cost(opened, config if METHODS[method].network else None)
+    return {
+        "scene": str(scene),
+        "labels": None if labels is None else str(labels),
+        "findings": [asdict(finding) for finding in findings],
+        "command": None
+        if labels is None
+        else train_command(
+            scene,
+            labels,
+            asdict(scene_options or SceneOptions()) | asdict(label_options or LabelOptions()),
+            config if METHODS[method].network else None,
+        ),
+        "fit": all(finding.status != "problem" for finding in findings),
+    }
+
+
+def _about_scene(scene: SceneInput, sample: FloatArray) -> list[Finding]:
+    source, grid = scene.source, scene.grid
+    rows, columns = grid.shape
+    found = [Finding("size", f"{rows:,} rows × {columns:,} columns, {source.bands} bands in use")]
+    if grid.georeferenced:
+        found.append(Finding("place", describe(grid)))
+    else:
+        found.append(Finding("place", "no CRS: the map will have none either", "note"))
+    if scene.wavelengths:
+        low, high = min(scene.wavelengths), max(scene.wavelengths)
+        found.append(Finding("wavelengths", f"{low:.0f} to {high:.0f} nm"))
+    else:
+        words = "not known: a model will match other scenes by the order of bands"
+        found.append(Finding("wavelengths", words, "note"))
+    found += [Finding("bands left out", words) for words in scene.notes]
+    if isinstance(source, RasterSource):
+        bad = find_bad_bands(source)
+        if bad:
+            words = f"{list_bad(bad)}: leave them out with --drop-bad-bands"
+            found.append(Finding("bad bands", words, "note"))
+    return [*found, *_about_values(sample), *_about_nodata(source)]
+
+
+def list_bad(bad: Mapping[int, str]) -> str:
+    """Bands by number with their reasons, each of which is said once.
+
+    >>> list_bad({3: "dead", 8: "noise", 9: "noise", 10: "noise", 12: "noise"})
+    '3 (dead), 8-10 and 12 (noise)'
+    """
+    listed = []
+    for why in dict.fromkeys(bad.values()):
+        runs: list[list[int]] = []
+        for number in (number for number, reason in bad.items() if reason == why):
+            if runs and runs[-1][-1] == number - 1:
+                runs[-1].append(number)
+            else:
+                runs.append([number])
+        names = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+        *first, last = names
+        listed.append(f"{', '.join(first)} and {last} ({why})" if first else f"{last} ({why})")
+    return ", ".join(listed)
+
+
+def _about_nodata(source: Source) -> list[Finding]:
+    """The share of the scene without data, by some of its rows."""
+    share = 1 - float(read_lattice(source, *lattice(source.shape, ROWS)).valid.mean())
+    words = f"about {100 * share:.0f} % of the scene" if share else "none where it was looked"
+    return [Finding("no data", words)]
+
+
+def _about_values(sample: FloatArray) -> list[Finding]:
+    if not len(sample):
+        return [Finding("values", "no valid pixel where it was looked: check --nodata", "problem")]
+    low, high = np.percentile(sample, (1, 99))
+    words = f"{low:.4g} to {high:.4g} (1st to 99th percentile)"
+    if 0 <= high <= 1.6:
+        words += ": reflectance as a fraction"
+    elif 1.6 < high <= 20000 and low >= -2000:
+        words += ": reflectance × 10,000, or radiance; any scale will do"
+    zero = float((sample == 0).all(axis=1).mean())
+    found = [Finding("values", words)]
+    if zero > 0.01:
+        share = f"{100 * zero:.0f} % of the pixels are 0 in all bands"
+        found.append(Finding("nodata", f"{share}: if that is no data, say --nodata 0", "note"))
+    return found
+
+
+def _about_labels(
+    scene: SceneInput, labels: LabelInput, sample: FloatArray, rng: np.random.Generator
+) -> list[Finding]:
+    pixels = np.flatnonzero(labels.mask)
+    found = [Finding("labels", words) for words in labels.notes]
+    looked = pixels
+    if pixels.size > LOOKED_AT:
+        looked = np.sort(rng.choice(pixels, LOOKED_AT, replace=False))
+    spectra, valid = _spectra(scene, looked)
+    missing = int((~valid).sum())
+    count = f"{pixels.size:,} pixels are labelled"
+    if missing:
+        count += f"; of {looked.size} looked at, {missing} lie on nodata and are left out"
+    status: Status = "ok"
+    if missing == looked.size:
+        status, count = "problem", f"all {looked.size} labels looked at lie on nodata"
+    elif pixels.size - missing < FEW:
+        status = "note"
+        count += f": {FEW} or more are better, about 100 work well"
+    found += [Finding("labelled pixels", count, status), *_about_spread(pixels, scene)]
+    found += _about_likeness(spectra, sample)
+    strange = looked[valid][find_odd(spectra)]
+    if strange.size:
+        rows, columns = np.divmod(strange[:4], scene.grid.shape[1])
+        places = ", ".join(f"row {r} column {c}" for r, c in zip(rows, columns, strict=True))
+        more = f" and {strange.size - 4} more" if strange.size > 4 else ""
+        words = (
+            f"{strange.size} {'labels have' if strange.size > 1 else 'label has a'} "
+            f"{'spectra' if strange.size > 1 else 'spectrum'} unlike the others: {places}{more}"
+        )
+        found.append(Finding("outliers", words, "note"))
+    return found
+
+
+def _about_likeness(labels: FloatArray, scene: FloatArray) -> list[Finding]:
+    """How much of the scene is far from any label in spectrum."""
+    if len(labels) < 3 or not len(scene):
+        return []
+    together = spectral_components(np.concatenate([labels, scene]))
+    apart = float(unlike_labels(together[: len(labels)], together[len(labels) :]).mean())
+    words = f"{100 * apart:.0f} % of the scene has a spectrum unlike that of any label"
+    return [Finding("likeness", words)]
+
+
+def _about_spread(pixels: NDArray[np.int64], scene: SceneInput) -> list[Finding]:
+    """Whether the labels come from so few places that the class is missed in others."""
+    rows, columns = scene.grid.shape
+    places = np.unique(blocks_of(pixels, scene.grid.shape)).size
+    if not pixels.size or rows * columns < SMALL * BLOCK**2:
+        return []
+    lie = find_places(pixels, scene.grid.shape, north_up=scene.grid.north_up)
+    found = [Finding("where labels lie", REACH[lie.coverage], _status(lie.coverage == "all"))]
+    if lie.half is not None:
+        words = (
+            f"the {lie.half} of the scene has no label: what the map is worth there nobody will "
+            "know; label the class there too, if it grows there"
+        )
+        found.append(Finding("halves", words, "note"))
+    elif lie.empty:
+        words = f"without any label: the {', the '.join(lie.empty)}"
+        found.append(Finding("quarters", words, "note"))
+    away = f"half of the scene lies farther than {lie.middle:.0f} pixels from any label"
+    found.append(Finding("distance", f"{away}, the farthest point {lie.farthest:.0f}"))
+    if pixels.size < FEW or places >= PLACES:
+        return found
+    words = (
+        f"all labels lie in {places} places of {BLOCK} × {BLOCK} pixels: the class may be missed "
+        "elsewhere; label it in more parts of the scene, a few pixels in each"
+    )
+    return [*found, Finding("spread of labels", words, "note")]
+
+
+def _status(fine: bool) -> Status:
+    return "ok" if fine else "note"
+
+
+def _spectra(scene: SceneInput, pixels: NDArray[np.int64]) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Spectra of the pixels that have data, and which these are."""
+    parts = [spectra_at(scene.source, pixels[i : i + 1]) for i in range(pixels.size)]
+    valid = np.array([len(part) == 1 for part in parts], dtype=bool)
+    kept = [part for part in parts if len(part)]
+    return (np.concatenate(kept) if kept else np.empty((0, scene.source.bands), np.float32)), valid
+
+
+def _about_cost(scene: SceneInput, config: TrainConfig | None) -> list[Finding]:
+    """By a network with these settings, or by the density ratio."""
+    pixels = scene.grid.shape[0] * scene.grid.shape[1]
+    cores = os.cpu_count() or 1
+    if config is None:
+        training, mapping = ratio_costs(pixels, scene.source.bands, cores)
+        how = "by the density ratio"
+    else:
+        training, mapping = training_cost(config, pixels, cores), mapping_cost(pixels, cores)
+        how = "on blocks of the scene" if config.block else "on the whole scene"
+        how += f"; {judging(training, TrainOptions().folds)}"
+    return [
+        Finding(
+            f"training, {cores} cores",
+            f"about {in_words(training.seconds)}, {training.memory / 1e9:.1f} GB, {how}",
+        ),
+        Finding(
+            f"mapping, {cores} cores",
+            f"about {in_words(mapping.seconds)}, {mapping.memory / 1e9:.1f} GB",
+        ),
+    ]

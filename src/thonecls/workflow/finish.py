@@ -1,0 +1,211 @@
+"""What follows a training: the map, the evidence, the pictures, the report, the summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from thonecls.io.inputs import LabelInput, SceneInput
+from thonecls.maps import Marks
+from thonecls.method.config import TrainConfig
+from thonecls.method.losses import ADDITIVE
+from thonecls.method.model import Crossfit
+from thonecls.methods.models import AnyModel
+from thonecls.metrics import find_degenerate
+from thonecls.report.plots import draw_curves
+from thonecls.scene import BoolArray
+from thonecls.workflow.evidence import gather_evidence, save_evidence, spread_out
+from thonecls.workflow.layers import Style
+from thonecls.workflow.map import (
+    OnWindow,
+    Sample,
+    Windows,
+    finish,
+    make_map,
+    tags_of,
+    threshold_of,
+)
+from thonecls.workflow.options import TrainOptions
+from thonecls.workflow.report import TruthFile, make_report
+from thonecls.workflow.run_folder import (
+    CURVES,
+    REPORT,
+    RUN,
+    attempt,
+    digests,
+    model_files,
+    write_json,
+)
+from thonecls.workflow.spectra import judged_at
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A training that is ready to begin."""
+
+    out: Path
+    scene: SceneInput
+    labels: LabelInput
+    positives: BoolArray
+    config: TrainConfig
+    options: TrainOptions
+
+
+def conclude(
+    task: Task,
+    models: Sequence[AnyModel],
+    left_out: Crossfit,
+    windows: Windows,
+    facts: dict[str, Any],
+    truth: TruthFile | None = None,
+    on_window: OnWindow | None = None,
+) -> dict[str, Any]:
+    """Map the scene, keep what the map is judged by, and write all that a person looks at.
+
+    Whatever happens to pictures and report, the map and its summary are there before them.
+    """
+    summary = make_and_judge(task, models, left_out, windows, facts, on_window)
+    write_json(task.out / RUN, summary)
+    summary |= draw_training(task, models)
+    failed = finish(
+        task.out,
+        task.scene,
+        label=task.options.label,
+        minimum_area=task.options.minimum_area,
+        polygons=task.options.polygons,
+        marks=marks_of(left_out, summary["threshold"]),
+        learnt_from=summary["positives"],
+    )
+    summary["notes"] += failed.get("notes", [])
+    _add_problems(summary, failed)
+    write_json(task.out / RUN, summary)
+    return tell(task.out, summary, truth)
+
+
+def tell(out: Path, summary: dict[str, Any], truth: TruthFile | None = None) -> dict[str, Any]:
+    """Write the report, and what it says into the summary."""
+    problems: list[str] = []
+    # Of an earlier attempt at the report nothing is left.
+    before = [words for words in summary.pop("problems", []) if not words.startswith(REPORT)]
+    _add_problems(summary, {"problems": before})
+    with attempt(REPORT, problems):
+        written = make_report(out, truth)
+        summary["verdict"] = written.verdict.level
+        summary["words"] = written.verdict.words
+        summary["finding"] = written.summary
+        if written.scores is not None:
+            summary["scores"] = asdict(written.scores)
+    _add_problems(summary, {"problems": problems})
+    write_json(out / RUN, summary)
+    return summary
+
+
+def draw_training(task: Task, models: Sequence[AnyModel]) -> dict[str, Any]:
+    """Draw how the training went, where it has a history; for the summary, what failed."""
+    problems: list[str] = []
+    with attempt(CURVES, problems):
+        if "history" in models[0].training:
+            history = dict(models[0].training["history"])
+            if task.config.loss not in ADDITIVE:
+                history.pop("unlabeled", None)
+            draw_curves(task.out / CURVES, history, title="Training by epoch")
+    return {"problems": problems} if problems else {}
+
+
+def _add_problems(summary: dict[str, Any], failed: dict[str, Any]) -> None:
+    if told := failed.get("problems"):
+        summary["problems"] = [*summary.get("problems", []), *told]
+
+
+def marks_of(left_out: Crossfit, threshold: float) -> Marks:
+    """Labels as they are drawn: found or missed by a model that has not seen them."""
+    known = np.isfinite(left_out.probability)
+    return Marks(left_out.pixels, np.where(known, left_out.probability > threshold, np.nan))
+
+
+def make_and_judge(
+    task: Task,
+    models: Sequence[AnyModel],
+    left_out: Crossfit,
+    windows: Windows,
+    facts: dict[str, Any],
+    on_window: OnWindow | None = None,
+) -> dict[str, Any]:
+    """Map the scene, and keep what the map is judged by; the summary so far."""
+    options, out = task.options, task.out
+    at = judged_at(task.scene.source)
+    sample = Sample(np.concatenate([left_out.pixels, spread_out(task.scene.grid.shape, at)]))
+    threshold, reason = threshold_of(models, options.threshold)
+    style = Style(threshold, options.floats, options.label, _tags(task))
+    made = make_map(
+        out,
+        task.scene,
+        windows,
+        style,
+        layers=(len(models) > 1, True),
+        sample=sample,
+        on_window=on_window,
+    )
+    evidence, opinions = gather_evidence(
+        task.scene.source,
+        task.positives,
+        left_out,
+        sample.values[:, left_out.pixels.size :],
+        method=options.method,
+        at=at,
+        seed=options.seed,
+        wavelengths=task.scene.wavelengths,
+    )
+    save_evidence(out, evidence)
+    return {
+        **facts,
+        **_of_training(task, models),
+        "notes": [*task.scene.notes, *task.labels.notes],
+        "held_out": int(np.isfinite(left_out.probability).sum()),
+        "opinions": opinions,
+        **made,
+        "threshold_reason": reason,
+        **_warning(task, left_out, sample, made),
+        "files": digests(out),
+    }
+
+
+def _tags(task: Task) -> dict[str, Any]:
+    tags = {"scene": task.scene.path.name, "method": task.options.method}
+    return {**tags_of(model_files(task.out)), **tags, "settings": asdict(task.config)}
+
+
+def _of_training(task: Task, models: Sequence[AnyModel]) -> dict[str, Any]:
+    """What the summary tells of the training."""
+    last = models[-1].training
+    told = {"epochs_done": len(last["history"]["loss"])} if "history" in last else {}
+    return {
+        "positives": last["positives"],
+        **told,
+        **{name: last[name] for name in ("coverage", "recall_left_out") if name in last},
+        "finished": last["finished"] and len(models) == task.options.seeds and not _stopped(task),
+        "seconds": round(sum(model.training["seconds"] for model in models), 3),
+        "config": last.get("config", asdict(task.config)),
+        "versions": last["versions"],
+    }
+
+
+def _stopped(task: Task) -> bool:
+    """Whether somebody stopped a training that was to judge the map."""
+    return any(task.out.glob("checkpoint-fold*"))
+
+
+def _warning(
+    task: Task, left_out: Crossfit, sample: Sample, made: dict[str, Any]
+) -> dict[str, str]:
+    """A word on a map that says the same everywhere, if it does."""
+    together = sample.values.mean(axis=0)[None]
+    pixels = made["mapped_share"] * task.positives.size
+    message = find_degenerate(
+        together, np.arange(left_out.pixels.size), made["threshold"], pixels=pixels
+    )
+    return {"warning": message} if message else {}

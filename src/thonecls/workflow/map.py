@@ -1,0 +1,356 @@
+"""Mapping scenes with trained models: here, or window by window on a cluster."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thonecls.errors import ConfigError, FileError, ModelError
+from thonecls.files import check_writable
+from thonecls.io.inputs import SceneInput, is_raster, read_scene
+from thonecls.io.options import SceneOptions
+from thonecls.io.raster import RasterSource, match_bands
+from thonecls.maps import MAP, PROBABILITY, Marks, disk_errors, write_polygons
+from thonecls.maps.cogs import plain_text
+from thonecls.method.model import Scored, Scorer
+from thonecls.methods.models import AnyModel, load_model
+from thonecls.parallel import result_of, run_all, workers
+from thonecls.scene import Source
+from thonecls.version import software
+from thonecls.workflow.identity import asked_of_map
+from thonecls.workflow.layers import Style, writing_layers
+from thonecls.workflow.outputs import read_map_strips, read_novelty_strips
+from thonecls.workflow.pictures import draw_overview
+from thonecls.workflow.run_folder import (
+    GIVEN,
+    MODELS,
+    OVERVIEW,
+    POLYGONS,
+    RUN,
+    SUMMARY,
+    attempt,
+    check_minimum_area,
+    check_threshold,
+    check_together,
+    is_unfinished,
+    making,
+    model_files,
+    read_run,
+    refuse_unfinished,
+    write_json,
+)
+from thonecls.workflow.scaling import LOOKED_AT, on_scale
+from thonecls.workflow.spectra import look_over
+
+OnWindow = Callable[[int, int], None]
+NODATA = 255  # in a map: 1 the class, 0 other
+GUESSED = 0.2  # of a scene unlike the training scene: more is worth a word
+TILE = 512  # pixels a side of what a cluster's worker scores at a time
+
+
+@dataclass
+class Sample:
+    """The probabilities, by each model, of pixels that are asked for while a map is made.
+
+    pixels: flat indices of the scene; values: (models, pixels), NaN on nodata.
+    """
+
+    pixels: NDArray[np.int64]
+    values: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0), np.float32))
+
+    def take(self, part: Scored, width: int) -> None:
+        """Pick those pixels that lie in a window of a scene of this width."""
+        if len(self.values) != len(part.maps):
+            self.values = np.full((len(part.maps), self.pixels.size), np.nan, np.float32)
+        rows, columns = np.divmod(self.pixels, width)
+        inside = (rows >= part.rows.start) & (rows < part.rows.stop)
+        inside &= (columns >= part.columns.start) & (columns < part.columns.stop)
+        at = rows[inside] - part.rows.start, columns[inside] - part.columns.start
+        self.values[:, inside] = part.maps[:, at[0], at[1]]
+
+
+Skip = Callable[[slice, slice], bool]
+Windows = Callable[[Skip], Iterator[Scored]]  # a scene's windows, but for those to be skipped
+
+
+def make_map(
+    out: Path,
+    scene: SceneInput,
+    windows: Windows,
+    style: Style,
+    *,
+    layers: tuple[bool, bool] = (False, False),
+    sample: Sample | None = None,
+    resume: bool = False,
+    on_window: OnWindow | None = None,
+) -> dict[str, Any]:
+    """Write all layers of a scene as its windows come; returns threshold and mapped share.
+
+    layers: whether there are spread and novelty; sample: filled on the way.
+    """
+    rows, columns = scene.grid.shape
+    done = 0
+    with writing_layers(
+        out, scene, style, spread=layers[0], novelty=layers[1], resume=resume
+    ) as target:
+
+        def skip(rows: slice, columns: slice) -> bool:
+            nonlocal done
+            written = resume and target.done(rows, columns)
+            done += written * (rows.stop - rows.start) * (columns.stop - columns.start)
+            return written
+
+        for part in windows(skip):
+            target.write(part)
+            if sample is not None:
+                sample.take(part, columns)
+            done += part.probability.size
+            if on_window is not None:
+                on_window(done, rows * columns)
+    valid, mapped = _count(out)
+    share = mapped / valid if valid else 0.0
+    return {"out": str(out), "threshold": style.threshold, "mapped_share": share}
+
+
+def _count(out: Path) -> tuple[int, int]:
+    """Valid and mapped pixels of the map that was written."""
+    valid = mapped = 0
+    for strip in read_map_strips(out):
+        valid += int((strip != NODATA).sum())
+        mapped += int((strip == 1).sum())
+    return valid, mapped
+
+
+def threshold_of(models: Sequence[AnyModel], given: float | None) -> tuple[float, str]:
+    """Above which probability a pixel is mapped, and where that comes from."""
+    if given is not None:
+        return given, GIVEN
+    threshold = sum(model.threshold for model in models) / len(models)
+    if all("prevalence" in model.training for model in models):
+        share = sum(model.training["prevalence"] for model in models) / len(models)
+        return threshold, (
+            f"it maps as much as labels left out of training say the class covers, {share:.2%}"
+        )
+    return threshold, models[0].training.get("threshold_reason", "as in the paper")
+
+
+def score_here(models: Sequence[AnyModel], scene: SceneInput, device: str) -> Windows:
+    """A scene's windows, scored in this process one at a time."""
+    scorer = Scorer(models, device=device)
+    scorer.check(scene.source)
+
+    def windows(skip: Skip) -> Iterator[Scored]:
+        for window in scorer.windows(scene.source.shape):
+            if not skip(*window):
+                yield scorer.score(scene.source, *window)
+
+    return windows
+
+
+def score_on_cluster(paths: Sequence[Path], scene: SceneInput, device: str, dask: str) -> Windows:
+    """A scene's windows, scored by the workers of a cluster, which must see the same files."""
+    if not is_raster(scene):
+        raise ConfigError(
+            f"a cluster reads rasters only: save {scene.path.name} as GeoTIFF or ENVI"
+        )
+    scorer = _scorer(_stamped(paths), device)
+    scorer.check(scene.source)
+
+    def windows(skip: Skip) -> Iterator[Scored]:
+        cuts = (w for w in scorer.windows(scene.source.shape, TILE) if not skip(*w))
+        stamped = _stamped(paths)
+        calls = ((w, score_window, (stamped, scene.source, *w, device)) for w in cuts)
+        with workers(dask=dask) as (pool, room):
+            for _, future in run_all(pool, room, calls):
+                yield result_of(future)
+
+    return windows
+
+
+def score_window(
+    models: tuple[tuple[str, int], ...], source: Source, rows: slice, columns: slice, device: str
+) -> Scored:
+    """One window, scored by models that are loaded once in a process."""
+    return _scorer(models, device).score(source, rows, columns)
+
+
+def _stamped(paths: Sequence[Path]) -> tuple[tuple[str, int], ...]:
+    """Files with the time they were written, so that a new one is not taken for the old."""
+    return tuple((str(path.resolve()), path.stat().st_mtime_ns) for path in paths)
+
+
+@lru_cache(maxsize=2)
+def _scorer(models: tuple[tuple[str, int], ...], device: str) -> Scorer:
+    return Scorer([load_model(path) for path, _ in models], device=device)
+
+
+def map_scene(
+    model: Path,
+    scene: Path,
+    out: Path,
+    *,
+    options: SceneOptions | None = None,
+    threshold: float | None = None,
+    floats: bool = False,
+    minimum_area: float | None = None,
+    polygons: bool = True,
+    tolerance: float | None = None,
+    device: str = "auto",
+    dask: str | None = None,
+    force: bool = False,
+    overwrite: bool = False,
+    resume: bool = False,
+    on_window: OnWindow | None = None,
+) -> dict[str, Any]:
+    """Map a scene with a saved model, or with all models of a run, into the folder `out`.
+
+    Bands are matched by wavelength where both sides know them. Only one window of the scene is
+    held in memory at a time; `on_window` hears how many of all pixels are done. threshold: the
+    model's own unless told. minimum_area: of the polygons, in m²; that of a few pixels unless told.
+    tolerance: in nm. force: take the values as they are, on whatever scale. resume: go on with a
+    map that was killed.
+    """
+    check_threshold(threshold)
+    check_minimum_area(minimum_area)
+    check_writable(out)
+    with making(out):
+        if (out / RUN).exists() or is_unfinished(out) or any(out.glob(MODELS)):
+            raise FileError(f"{out} holds a training with its own map: choose another --out")
+        if (out / SUMMARY).exists() and not overwrite:
+            raise FileError(f"{out} holds a map already: choose another --out, or say --overwrite")
+        refuse_unfinished(model)
+        paths = model_files(model)
+        models = [load_model(path) for path in paths]
+        if model.is_dir():
+            check_together(model, read_run(model, {}), models_only=True)
+        opened = match(read_scene(scene, options, bands=models[0].bands), models[0], tolerance)
+        rng = np.random.default_rng(0)
+        ready, words = on_scale(models, look_over(opened.source, LOOKED_AT, rng), force=force)
+        if words and dask is not None:
+            raise ModelError(f"{words}: map it without a cluster, or give it in the model's unit")
+        models, opened = ready, replace(opened, notes=(*opened.notes, *([words] if words else [])))
+        cut, reason = threshold_of(models, threshold)
+        label = label_of(models[0])
+        origin = asked_of_map(
+            opened,
+            options,
+            threshold=cut,
+            floats=floats,
+            label=label,
+            minimum_area=minimum_area,
+            polygons=polygons,
+            tolerance=tolerance,
+            force=force,
+            device=device,
+        )
+        style = Style(cut, floats, label, {**tags_of(paths), "scene": scene.name}, origin)
+        score = (
+            score_here(models, opened, device)
+            if dask is None
+            else score_on_cluster(paths, opened, device, dask)
+        )
+        layers = len(models) > 1, models[0].novelty is not None
+        with disk_errors(out):
+            made = make_map(
+                out, opened, score, style, layers=layers, resume=resume, on_window=on_window
+            )
+            more = finish(
+                out,
+                opened,
+                label=label,
+                minimum_area=minimum_area,
+                polygons=polygons,
+            )
+            notes = [*opened.notes, *more.pop("notes", [])]
+            told = {"notes": notes, **made, "threshold_reason": reason}
+            summary = {"model": str(model), "cube": str(scene), **told, **_guessed(out), **more}
+            write_json(out / SUMMARY, summary)
+    return summary
+
+
+def _guessed(out: Path) -> dict[str, Any]:
+    """How much of a map is a guess: the share of pixels unlike the training scene."""
+    known = novel = 0
+    for strip in read_novelty_strips(out):
+        known += int(np.isfinite(strip).sum())
+        novel += int((strip > 1).sum())
+    if not known:
+        return {}
+    share = novel / known
+    found: dict[str, Any] = {"novel_share": round(share, 4)}
+    if share > GUESSED:
+        found["warning"] = (
+            f"{100 * share:.0f} % of the scene is unlike the scene that the model was trained on: "
+            "there the map is a guess (the layer novelty shows where). Train on this scene, "
+            "or on one like it"
+        )
+    return found
+
+
+def match(scene: SceneInput, model: AnyModel, tolerance: float | None = None) -> SceneInput:
+    """The scene with the model's bands, in the model's order."""
+    if not isinstance(scene.source, RasterSource):
+        return scene
+    picks, message = match_bands(
+        model.wavelengths, scene.source, bands=model.bands, tolerance=tolerance
+    )
+    source = scene.source.blend(picks, model.wavelengths)
+    notes = (*scene.notes, message)
+    return replace(scene, source=source, wavelengths=source.wavelengths, notes=notes)
+
+
+def finish(
+    out: Path,
+    scene: SceneInput,
+    *,
+    label: str,
+    minimum_area: float | None = None,
+    polygons: bool = True,
+    marks: Marks | None = None,
+    learnt_from: int | None = None,
+) -> dict[str, list[str]]:
+    """Polygons and a picture of a map that stands in the folder; for its summary, what to add.
+
+    That is notes on what was left out, and problems: what failed.
+
+    marks: labels to be drawn; learnt_from: how many of them were of use.
+    """
+    words: list[str] = []
+    title = scene.path.name
+    if learnt_from is not None:
+        title = f"{label} in {title}, from {learnt_from:,} labels"
+    problems: list[str] = []
+    with attempt(OVERVIEW, problems):
+        draw_overview(out, scene, title=title, label=label, marks=marks)
+    if isinstance(scene.source, RasterSource) and polygons:
+        with attempt(POLYGONS, problems):
+            made = write_polygons(
+                out / MAP, out / PROBABILITY, out / POLYGONS, minimum_area=minimum_area
+            )
+            words += [made.words] if made.words else []
+    else:
+        (out / POLYGONS).unlink(missing_ok=True)  # of another map in this folder
+    found = {"notes": words, "problems": problems}
+    return {name: told for name, told in found.items() if told}
+
+
+def label_of(model: AnyModel) -> str:
+    """What the class is called."""
+    return plain_text(str(model.training.get("label", "class")))
+
+
+def tags_of(paths: Sequence[Path]) -> dict[str, Any]:
+    """What a map's files say of how they were made; paths: its models, if it has any."""
+    if not paths:
+        return {"software": software()}
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(path.read_bytes())
+    return {"software": software(), "model_sha256": digest.hexdigest()}

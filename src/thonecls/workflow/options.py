@@ -1,0 +1,144 @@
+"""What `thonecls train` is told beside settings, and commands in words for people to repeat."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from unicodedata import category
+
+from thonecls.errors import ConfigError
+from thonecls.io.options import LabelOptions, SceneOptions
+from thonecls.method.config import PRESETS, TrainConfig
+from thonecls.methods import METHODS, unknown_method
+from thonecls.methods.settings import SETTINGS, settings
+from thonecls.schema import MOST_LABEL
+from thonecls.splits import Coverage
+from thonecls.workflow.run_folder import GIVEN, check_minimum_area, check_threshold
+
+
+def check_seed(seed: int) -> None:
+    """Refuse what is no seed."""
+    if not 0 <= seed < 2**62:
+        raise ConfigError(f"'seed' must be from 0 to 2^62 - 1. Got {seed} instead")
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """What training is to do besides its settings.
+
+    seeds: how many models, with seeds from `seed` on; folds: in how many parts labels are left out
+    in turn to judge the map by, 0 for none; threshold: a probability, None for the model's own;
+    label: what the class is called; coverage: where labels come from, for the density ratio, None
+    to have it seen; minimum_area: of polygons in m², None for that of a few pixels.
+    """
+
+    method: str = "density-ratio"
+    coverage: Coverage | None = None
+    estimate_prior: str | None = None
+    seed: int = 0
+    seeds: int = 1
+    folds: int = 3
+    threshold: float | None = None
+    label: str = "class"
+    floats: bool = False
+    minimum_area: float | None = None
+    polygons: bool = True
+
+    def __post_init__(self) -> None:
+        check_threshold(self.threshold)
+        check_minimum_area(self.minimum_area)
+        if self.method not in METHODS:
+            raise unknown_method(self.method)
+        if odd := next((c for c in self.label if category(c) in ("Cc", "Cs")), None):
+            raise ConfigError(f"'label' must be a name, without control characters. Got {odd!r}")
+        if self.seeds < 1:
+            raise ConfigError(f"'seeds' must be 1 or more. Got {self.seeds} instead")
+        if self.seeds > 1 and not METHODS[self.method].network:
+            raise ConfigError(f"{self.method} trains no network: leave out --seeds")
+        if self.coverage is not None and self.method != "density-ratio":
+            raise ConfigError(f"{self.method} has no use for a coverage: leave out --coverage")
+        check_seed(self.seed)
+        if len(self.label) > MOST_LABEL:
+            raise ConfigError(
+                f"'label' must be a name of at most {MOST_LABEL} characters. Got "
+                f"{len(self.label):,} instead"
+            )
+        if self.folds != 0 and not 2 <= self.folds <= 20:
+            raise ConfigError(f"'folds' must be 0, or from 2 to 20. Got {self.folds} instead")
+        if self.estimate_prior is not None and not METHODS[self.method].needs_prior:
+            raise ConfigError(f"{self.method} needs no class prior: leave out --estimate-prior")
+
+
+USUAL: dict[str, Any] = {
+    **asdict(SceneOptions()),
+    **asdict(LabelOptions()),
+    **{name: value for name, value in asdict(TrainOptions()).items() if name != "threshold"},
+}
+
+
+def quoted(words: Sequence[str]) -> str:
+    """A command to be copied; words with apostrophes stand between plain quotation marks.
+
+    >>> print(quoted(["thonecls", "check", "--where", "kind = 'oak'", "--label", "an oak"]))
+    thonecls check --where "kind = 'oak'" --label 'an oak'
+    """
+    return " ".join(
+        f'"{word}"' if "'" in word and not set(word) & set('"$`\\!') else shlex.quote(word)
+        for word in words
+    )
+
+
+def train_command(
+    scene: Path, labels: Path, options: Mapping[str, Any], config: TrainConfig | None
+) -> str:
+    """How to train as was checked; options: those of scene and labels; config: of a network."""
+    words = ["thonecls", "train", str(scene), str(labels), *_flags(options, USUAL)]
+    if config is not None:
+        words += ["--method", "t-honecls", *_config_flags(asdict(config))]
+    return quoted([*words, "--out", "run"])
+
+
+def repeat_command(run: Mapping[str, Any]) -> str:
+    """The command that makes a map again, from what is written of its run."""
+    if "dataset" in run:
+        words = ["thonecls", "demo", "--target", run["target"], "--seed", run["seed"]]
+        words += ["--positives", run["positives"]]
+        if run["method"] in SETTINGS:
+            words += ["--preset", "fast", *_config_flags(run["config"])]
+        return quoted([*map(str, words), "--out", run["out"]])
+    words = ["thonecls", "train", run["cube"], run["labels"], "--out", run["out"]]
+    words += _flags({name: run[name] for name in USUAL if name in run}, USUAL)
+    if run["method"] in SETTINGS:
+        words += _config_flags(run["config"], run["method"])
+    if run.get("threshold_reason") == GIVEN:
+        words += ["--threshold", str(run["threshold"])]
+    return quoted(words)
+
+
+def _config_flags(config: Mapping[str, Any], method: str = "t-honecls") -> list[str]:
+    """Words for the settings: the preset they come from, and those that differ from it."""
+    preset = "collage" if config.get("block") else "fast"  # older runs know no blocks
+    words = ["--preset", preset] if preset == "collage" else []
+    return words + _flags(config, asdict(settings(method, PRESETS[preset])))
+
+
+def _flags(values: Mapping[str, Any], usual: Mapping[str, Any]) -> list[str]:
+    """Words for the values that are not the usual ones.
+
+    >>> _flags({"where": "a = 1", "all_touched": True, "seed": 0}, USUAL)
+    ['--where', 'a = 1', '--all-touched']
+    >>> _flags({"ema": False}, {"ema": True})
+    ['--ema=False']
+    """
+    words = []
+    for name, value in values.items():
+        if value is not None and value != usual.get(name):
+            flag = f"--{name.replace('_', '-')}"
+            if isinstance(value, bool):
+                words += [flag if value else f"{flag}=False"]
+            else:
+                words += [flag, str(value)]
+    return words

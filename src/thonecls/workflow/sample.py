@@ -1,0 +1,96 @@
+"""Points that a person looks at: to learn how right a map is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thonecls.errors import FileError, LabelError
+from thonecls.io.vector import PRESENT, points_path, read_points, write_points
+from thonecls.maps import Measure
+from thonecls.scene import BoolArray, FloatArray, Grid
+from thonecls.trust.verification import STRATA, Verification, draw_points, stratify, verify
+from thonecls.workflow.outputs import read_map_strips, read_novelty, read_probability
+from thonecls.workflow.run_folder import RUN, check_together, making, read_run
+
+SIZE = 60  # points
+
+
+def draw_sample(run: Path, out: Path | None = None, *, size: int = SIZE, seed: int = 0) -> Path:
+    """Write random points of a run's map, to be looked at; the path of the file.
+
+    What is mapped, what is not, what lies near the cut, and what is unlike the training scene are
+    sampled apart. In the file's column `present` belongs 1 where the class is, 0 where it is not,
+    and nothing where nobody could tell.
+    """
+    told = read_told(run)
+    grid, probability, mapped = read_whole(run)
+    check_together(run, told)
+    strata = stratify(probability, mapped, float(told["threshold"]), read_novelty(run)).ravel()
+    drawn, pixels = draw_points(strata, size, np.random.default_rng(seed))
+    path = points_path(run / "sample" if out is None else out, grid)
+    kinds = strata[drawn].tolist()
+    columns = {"stratum": [kind + 1 for kind in kinds], "pixels": pixels[kinds].tolist()}
+    write_new_points(path, grid, drawn, columns)
+    return path
+
+
+def write_new_points(
+    path: Path, grid: Grid, pixels: NDArray[np.int64], columns: dict[str, list[Any]]
+) -> None:
+    """Write points to be answered; never over others, which may have answers."""
+    with making(path.parent):
+        if path.exists():
+            raise FileError(f"{path} is there already, perhaps with answers: choose another --out")
+        write_points(path, grid, pixels, columns)
+
+
+def verify_run(run: Path, points: Path) -> Verification:
+    """What the answers in a file of points tell of a run's map.
+
+    points: written by `draw_sample` of this run, its column `present` filled in as far as known.
+    """
+    grid, probability, mapped = read_whole(run)
+    found = read_points(points, grid)
+    try:
+        strata = np.array([int(float(cell)) - 1 for cell in found.columns["stratum"]])
+        pixels = np.zeros(len(STRATA), dtype=np.int64)
+        pixels[strata] = [int(float(cell)) for cell in found.columns["pixels"]]
+    except (KeyError, ValueError, IndexError) as error:
+        raise LabelError(
+            f"{points.name} does not tell the stratum of its points ({error}): give the file that "
+            "`sample` wrote, with its columns stratum and pixels as they were"
+        ) from error
+    threshold = float(read_told(run)["threshold"])
+    own = stratify(probability, mapped, threshold, read_novelty(run)).ravel()
+    sizes = np.bincount(own[own >= 0], minlength=len(STRATA))
+    if (own[found.pixels] != strata).any() or (sizes[strata] != pixels[strata]).any():
+        raise LabelError(
+            f"{points.name} was drawn from another map than that of {run}: draw points anew"
+        )
+    if not np.isfinite(found.present).any():
+        raise LabelError(f"no point of {points.name} has an answer: fill in its column '{PRESENT}'")
+    return verify(strata, found.present, pixels, rng=np.random.default_rng(0))
+
+
+def read_whole(run: Path) -> tuple[Grid, FloatArray, BoolArray]:
+    """Where a run's map lies, its probabilities, NaN on nodata, and what is mapped."""
+    grid, probability = read_probability(run)
+    return grid, probability, np.concatenate(list(read_map_strips(run))) == 1
+
+
+def hectares_of_pixel(grid: Grid) -> float | None:
+    """Of a pixel in the middle of the scene, where the CRS tells it."""
+    size = Measure.of_grid(grid).pixel(grid)
+    return None if size is None else size[0] * size[1] / 1e4
+
+
+def read_told(run: Path) -> dict[str, Any]:
+    """What the summary of a training tells; an error where there is none."""
+    told = read_run(run, {})
+    if "threshold" not in told:
+        raise FileError(f"{run} holds no {RUN} of a training: name the folder of a training")
+    return told

@@ -1,0 +1,327 @@
+"""From a scene and a few labels to models, a map and what can be said of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+
+from thonecls.errors import ConfigError, LabelError, SceneError
+from thonecls.files import check_writable
+from thonecls.io.inputs import LabelInput, SceneInput, read_labels, read_scene
+from thonecls.io.options import LabelOptions, SceneOptions
+from thonecls.maps import disk_errors
+from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig
+from thonecls.method.fit import OnStep, checkpoints
+from thonecls.method.model import Crossfit, Model
+from thonecls.method.novelty import fit_novelty
+from thonecls.methods import METHODS, deep, label_spectra
+from thonecls.methods.costs import in_words, judging, training_cost
+from thonecls.methods.models import AnyModel
+from thonecls.methods.spectral_model import SpectralModel, fit_spectral
+from thonecls.priors import Prior, check_estimators, estimate_priors, usable
+from thonecls.ratio.model import RatioModel, crossfit_ratio
+from thonecls.scene import ArraySource, BoolArray, FloatArray, Scene, Source, read_all, standardize
+from thonecls.splits import check_positives, draw_labels
+from thonecls.workflow.crossfit import crossfit, nothing_left_out
+from thonecls.workflow.finish import Task, conclude, tell
+from thonecls.workflow.folds import OnFold, labels_of, leave_out
+from thonecls.workflow.identity import asked_of_training
+from thonecls.workflow.map import OnWindow, score_here
+from thonecls.workflow.options import TrainOptions
+from thonecls.workflow.report import TruthFile, read_tested
+from thonecls.workflow.run_folder import (
+    BEGUN,
+    RUN,
+    begin,
+    checkpoint_path,
+    finished_run,
+    is_unfinished,
+    making,
+    model_path,
+    refuse_to_overwrite,
+)
+from thonecls.workflow.spectra import find_trouble, look_over, valid_at
+
+LOOKED_AT = 5000  # pixels of the scene by which novelty is judged
+STRIP = 64
+
+
+def train_scene(
+    scene: Path,
+    labels: Path,
+    out: Path,
+    *,
+    config: TrainConfig,
+    options: TrainOptions | None = None,
+    scene_options: SceneOptions | None = None,
+    label_options: LabelOptions | None = None,
+    truth: TruthFile | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    checkpoint_every: float = CHECKPOINT_SECONDS,
+    jobs: int = 1,
+    on_plan: Callable[[str], None] | None = None,
+    on_step: OnStep | None = None,
+    on_fold: OnFold | None = None,
+    on_window: OnWindow | None = None,
+) -> dict[str, Any]:
+    """Train on a scene and its labels; write models, map, pictures and report to `out`.
+
+    Returns the summary that is also written as run.json. With `resume`, a training that was
+    stopped or killed goes on from its last checkpoint, and a finished one is left as it is.
+    config: the settings of `options.method` (see `deep.settings`). truth: is used for nothing
+    but the scores in the report. jobs: processes in which networks of folds may be trained; a
+    script that asks for several must guard its main part (`if __name__ == "__main__"`). on_plan
+    hears what a network will take.
+    """
+    options = options or TrainOptions()
+    if resume and overwrite:
+        raise ConfigError("--resume goes on, --overwrite begins anew: say one of the two")
+    check_writable(out)
+    with making(out):
+        if not (resume or overwrite):
+            refuse_to_overwrite(out)
+        opened = read_scene(scene, scene_options, labels=labels, label_options=label_options)
+        marked = on_data(opened, read_labels(labels, opened.grid, label_options))
+        if truth is not None:
+            read_tested(truth, opened.grid, marked.mask)  # after training would be late
+        asked = asked_of_training(opened, marked, config, options, scene_options, label_options)
+        if resume and (out / RUN).exists() and not is_unfinished(out):
+            found = finished_run(out, asked)
+            return found if truth is None else tell(out, found, truth)
+        task = _prepare(opened, marked, config, options, out)
+        facts = {**_facts(scene, labels, options, scene_options, label_options), "asked": asked}
+        with disk_errors(out):
+            begin(out, asked, resume=resume)
+            models: list[AnyModel] = []
+            if METHODS[options.method].network:
+                if on_plan is not None:
+                    on_plan(plan_of(task))
+                models += _train_all(task, resume, checkpoint_every, on_step)
+                left_out = leave_out(
+                    task,
+                    models,
+                    jobs=jobs,
+                    resume=resume,
+                    checkpoint_every=checkpoint_every,
+                    on_step=on_step,
+                    on_fold=on_fold,
+                )
+            else:
+                model, left_out = _fit(task)
+                models.append(model)
+            windows = score_here(models, opened, task.config.device)
+            summary = conclude(task, models, left_out, windows, facts, truth, on_window)
+            for file in _fold_files(out):
+                file.unlink()
+            if summary["finished"]:  # last: until now --resume makes all of it again
+                (out / BEGUN).unlink()
+        return summary
+
+
+def on_data(scene: SceneInput, labels: LabelInput) -> LabelInput:
+    """The labels without those on nodata, before any is left out or counted; none left is an error.
+
+    What is known of a label on nodata is of no use, whichever way it is known. A scene that is the
+    same all over, or has a fill that nobody told of, is refused.
+    """
+    sample = look_over(scene.source, LOOKED_AT, np.random.default_rng(0))
+    if trouble := find_trouble(scene, sample):
+        raise SceneError(trouble)
+    if isinstance(scene.source, ArraySource) and scene.source.nodata is None:
+        return labels  # such a scene must have data everywhere
+    known = [labels.mask, *(m for m in (labels.negatives, labels.answers) if m is not None)]
+    valid = valid_at(scene.source, np.logical_or.reduce(known))
+    mask = labels.mask & valid
+    lost = int(labels.mask.sum()) - int(mask.sum())
+    if lost and not mask.any():
+        raise LabelError(
+            f"every pixel that {labels.path.name} labels lies on nodata: check labels and nodata "
+            "value"
+        )
+    words = (f"{lost} labelled pixels lie on nodata and are left out",) if lost else ()
+    return replace(
+        labels,
+        mask=mask,
+        notes=(*labels.notes, *words),
+        negatives=None if labels.negatives is None else labels.negatives & valid,
+        answers=None if labels.answers is None else labels.answers & valid,
+    )
+
+
+def _facts(
+    scene: Path,
+    labels: Path,
+    options: TrainOptions,
+    scene_options: SceneOptions | None,
+    label_options: LabelOptions | None,
+) -> dict[str, Any]:
+    """What tells one training from another, besides its settings."""
+    given = {
+        name: value
+        for part in (scene_options, label_options)
+        if part is not None
+        for name, value in asdict(part).items()
+        if value not in (None, False)
+    }
+    kept = ("method", "seed", "seeds", "folds", "label", "estimate_prior", "coverage")
+    chosen = {name: getattr(options, name) for name in kept if getattr(options, name) is not None}
+    # Older runs do not name these, and they matter only where they are not as usual.
+    names = ("floats", "minimum_area", "polygons")
+    usual = TrainOptions()
+    shown = {n: getattr(options, n) for n in names if getattr(options, n) != getattr(usual, n)}
+    return {"cube": str(scene), "labels": str(labels), **given, **chosen, **shown}
+
+
+def _prepare(
+    scene: SceneInput, labels: LabelInput, config: TrainConfig, options: TrainOptions, out: Path
+) -> Task:
+    """Look the scene over, and estimate the class prior where that is asked."""
+    positives = labels.mask
+    check_positives(np.flatnonzero(positives), scene.grid.shape)
+    network = METHODS[options.method].network
+    if labels.negatives is not None and options.method != "density-ratio":
+        if not network:
+            raise ConfigError(
+                f"{options.method} has no use for places where the class is not: leave out "
+                "--answers and --negatives, or take another method"
+            )
+        if config.block:
+            raise ConfigError(
+                "collages have no use for places where the class is not: take the density ratio "
+                "(no --method and no --preset), or leave out --answers and --negatives"
+            )
+    if isinstance(scene.source, ArraySource) and positives.size > config.budget:
+        _check_finite(scene.source)  # windows alone would find a bad pixel only after training
+    if options.estimate_prior is not None:
+        if config.prior is not None:
+            raise ConfigError("a prior is given and to be estimated: leave one of the two out")
+        names = (options.estimate_prior,)
+        (prior,) = estimate(scene.source, positives, config, options.seed, names, interval=False)
+        config = replace(config, prior=usable(prior))
+    return Task(out, scene, labels, positives, config, options)
+
+
+def plan_of(task: Task) -> str:
+    """What training a network will take, in words."""
+    pixels, cores = task.positives.size, os.cpu_count() or 1
+    cost = training_cost(task.config, pixels, cores)
+    took = in_words(task.options.seeds * cost.seconds)
+    return f"about {took} to train on {cores} cores; {judging(cost, task.options.folds)}"
+
+
+def _train_all(
+    task: Task, resume: bool, checkpoint_every: float, on_step: OnStep | None
+) -> list[Model]:
+    """One model for each seed; those that are there already are not trained again."""
+    count = task.options.seeds
+    usual = look_over(task.scene.source, LOOKED_AT, np.random.default_rng(task.options.seed))
+    models = []
+    for index in range(count):
+        path, kept = model_path(task.out, index, count), checkpoint_path(task.out, index, count)
+        if resume and path.exists() and not checkpoints(kept):
+            models.append(Model.load(path))
+            continue
+        model = deep.train(
+            task.options.method,
+            task.scene.source,
+            labels_of(task, task.positives, task.options.seed + index),
+            config=task.config,
+            generator=torch.Generator().manual_seed(task.options.seed + index),
+            on_step=on_step,
+            checkpoint=kept,
+            checkpoint_every=checkpoint_every,
+            resume=resume,
+        )
+        models.append(complete(model, task, usual))
+        models[-1].save(path)  # first of all: the rest can be made again from it
+        if not model.training["finished"]:
+            break  # stopped by hand: what there is is mapped
+        for file in checkpoints(kept):
+            file.unlink()
+    return models
+
+
+def _fold_files(out: Path) -> list[Path]:
+    """Models of the folds, which are of no use once their labels are scored."""
+    return list(out.glob("fold-*.safetensors"))
+
+
+def _fit(task: Task) -> tuple[RatioModel | SpectralModel, Crossfit]:
+    """A model that is there in seconds, saved before anything else is made of it."""
+    usual = look_over(task.scene.source, LOOKED_AT, np.random.default_rng(task.options.seed))
+    scene, positives, options = task.scene.source, task.positives, task.options
+    seed, folds = options.seed, options.folds
+    model: RatioModel | SpectralModel
+    left_out = nothing_left_out(np.flatnonzero(positives))
+    if options.method == "density-ratio":
+        ratio, scored = crossfit_ratio(
+            scene,
+            positives,
+            seed=seed,
+            coverage=options.coverage,
+            negatives=task.labels.negatives,
+            answers=task.labels.answers,
+            folds=folds,
+        )
+        model, left_out = complete(ratio, task, usual), scored if folds else left_out
+    else:
+
+        def fit(some: BoolArray, number: int = 0) -> SpectralModel:
+            count = task.config.unlabeled
+            return fit_spectral(options.method, scene, some, seed=seed, unlabeled=count)
+
+        model = complete(fit(positives), task, usual)
+        if folds:
+            with suppress(LabelError):  # so few labels that none can be spared
+                left_out = crossfit(fit, scene, positives, folds=folds, seed=seed)
+    model.save(model_path(task.out, 0, 1))
+    for file in checkpoints(checkpoint_path(task.out, 0, 1)):
+        file.unlink()  # of a network that was to be trained here before
+    return model, left_out
+
+
+M = TypeVar("M", Model, RatioModel, SpectralModel)
+
+
+def complete(model: M, task: Task, spectra: FloatArray) -> M:
+    """The model with what it must know of its scene to judge another; spectra: (n, C) of it."""
+    as_scene_ = Scene(np.ascontiguousarray(spectra.T)[:, None], np.ones((1, len(spectra)), bool))
+    usual = fit_novelty(standardize(as_scene_, model.statistics)[:, 0].T)
+    training = {**model.training, "label": task.options.label}
+    return replace(model, novelty=usual, wavelengths=task.scene.wavelengths, training=training)
+
+
+def estimate(
+    source: Source,
+    positives: BoolArray,
+    config: TrainConfig,
+    seed: int,
+    names: tuple[str, ...],
+    *,
+    interval: bool = True,
+) -> list[Prior]:
+    """The class prior by some estimators, from the labels and the config's unlabeled pixels."""
+    check_estimators(names)
+    if positives.size > config.budget:
+        raise ConfigError(
+            f"a prior is estimated on at most {config.budget:,} pixels: cut a part from the scene, "
+            "raise --budget, or give --prior a number"
+        )
+    scene = read_all(source)
+    labels = draw_labels(positives, scene.valid, config.unlabeled, np.random.default_rng(seed))
+    spectra = label_spectra(scene, labels)
+    return estimate_priors(names, *spectra, seed=seed, interval=interval)
+
+
+def _check_finite(source: Source) -> None:
+    """Read all of a scene once; a bad value is refused by the reading."""
+    for start in range(0, source.shape[0], STRIP):
+        source.read(slice(start, min(start + STRIP, source.shape[0])), slice(0, source.shape[1]))

@@ -1,0 +1,408 @@
+"""The density ratio: its formulas, what it learns, its models and their maps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import thonecls.ratio.model
+from thonecls.datasets import Dataset, synthetic
+from thonecls.errors import ConfigError, LabelError, ModelError
+from thonecls.method.config import TrainConfig
+from thonecls.method.fit import fit as fit_network
+from thonecls.method.model import Model
+from thonecls.method.novelty import fit_novelty
+from thonecls.method.store import save
+from thonecls.methods.models import load_model
+from thonecls.metrics import evaluate
+from thonecls.ratio.model import RatioModel, fit_ratio, spread_of
+from thonecls.ratio.ratio import (
+    GAPS,
+    MIDDLE,
+    NEAR,
+    NEGATIVES,
+    RULES,
+    STRENGTHS,
+    WIDE,
+    Ratio,
+    _basis,
+    cut_of,
+    fit,
+    gap_cut,
+    gaussian_kernel,
+    looks_of,
+    see,
+    solve,
+    window_means,
+    windows_of,
+)
+from thonecls.scene import FloatArray, Scene, as_scene
+from thonecls.splits import Coverage, Folds, coverage_of
+
+Mask = NDArray[np.bool_]
+
+
+def labelled(data: Dataset, count: int, seed: int, where: Mask | None = None) -> Mask:
+    """So many random pixels of class 1, from a part of the scene if told."""
+    allowed = (data.truth == 1) & (True if where is None else where)
+    mask = np.zeros(data.truth.shape, dtype=bool)
+    pixels = np.flatnonzero(allowed)
+    mask.flat[np.random.default_rng(seed).choice(pixels, count, replace=False)] = True
+    return mask
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_kernel_is_that_of_gauss(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, c = (rng.normal(size=(n, 3)).astype(np.float32) for n in (4, 5))
+    plain = np.exp(-0.3 * ((x[:, None] - c[None]) ** 2).sum(axis=2))
+    assert np.allclose(gaussian_kernel(x, c, 0.3), plain, atol=1e-6)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([3, 5, 7]))
+def test_a_window_is_averaged_over_its_valid_pixels(seed: int, window: int) -> None:
+    rng = np.random.default_rng(seed)
+    valid = rng.random((6, 9)) < 0.7
+    image = np.where(valid, rng.normal(size=(2, 6, 9)), 0).astype(np.float32)
+    means, half = window_means(image, valid, window), window // 2
+    for row in range(6):
+        for column in range(9):
+            here = (
+                slice(max(0, row - half), row + half + 1),
+                slice(max(0, column - half), column + half + 1),
+            )
+            inside = image[:, here[0], here[1]][:, valid[here]]
+            plain = inside.mean(axis=1) if inside.shape[1] else np.zeros(2)
+            assert np.allclose(means[:, row, column], plain, atol=1e-5)
+
+
+def test_the_ratio_solves_its_linear_system() -> None:
+    rng = np.random.default_rng(0)
+    means, unlabeled = rng.normal(size=(2, 4)), rng.normal(size=(50, 4))
+    moments = unlabeled.T @ unlabeled / 50
+    for found, strength in zip(solve(means, unlabeled, (1e-3, 0.5)), (1e-3, 0.5), strict=True):
+        for mean, weights in zip(means, found, strict=True):
+            plain = np.linalg.solve(moments + strength * np.eye(4), mean)
+            assert np.allclose(weights, plain)
+
+
+def test_in_a_world_of_few_kinds_the_ratio_is_that_of_their_shares() -> None:
+    """Of three kinds of pixels: r = p(kind | positive) / p(kind), whatever the class prior."""
+    p, u = np.array([0.7, 0.3, 0.0]), np.array([0.2, 0.3, 0.5])
+    kinds = np.eye(3)
+    unlabeled = np.repeat(kinds, (1000 * u).astype(int), axis=0)
+    (found,) = solve((p @ kinds)[None], unlabeled, (1e-9,))
+    assert np.allclose(kinds @ found[0], p / u, atol=1e-6)
+
+
+def some_means(count: int, seed: int = 0) -> dict[int, FloatArray]:
+    rng = np.random.default_rng(seed)
+    return {
+        w: rng.normal(size=(count, 4)).astype(np.float32) for w in windows_of(MIDDLE + WIDE + NEAR)
+    }
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_labels_left_out_have_the_mean_one_and_machines_add_up(name: Coverage) -> None:
+    means, rule = some_means(300), RULES[name]
+    positive = {w: m[:40] + 2 for w, m in means.items()}
+    spread = np.ones(4, np.float32)
+    found = fit(positive, means, spread, np.random.default_rng(1), rule=rule).by(rule)
+    assert found.held_out.mean() == pytest.approx(1)
+    assert [machine.look for machine in found.machines] == list(rule.looks)
+    together = sum(m(see(means, m.look, spread)) for m in found.machines)
+    assert np.allclose(together, found.unlabeled, atol=2e-3)
+    assert found.unlabeled.mean() < 0.5
+    assert np.isnan(found.judged).all()  # no fold was asked for
+
+
+def test_single_pixels_have_a_say_where_windows_know_the_place_and_not_the_class() -> None:
+    """Pixels of the class are alike everywhere; what lies around them differs from place to place.
+
+    Single pixels find a place that was left out, windows do not; where windows of all places are
+    alike, they do.
+    """
+    rng = np.random.default_rng(0)
+    place = np.arange(60) // 20
+    far, apart = np.eye(4)[place] * 6, np.stack([place != k for k in range(3)])
+    shares = []
+    for odd in (0.0, 1.0):
+        unlabeled = some_means(600)
+        # Others lie in places like these, and like no label in a single pixel.
+        unlabeled = {
+            w: m + (odd * np.eye(4)[rng.integers(0, 3, 600)] * 6 if w > 3 else 0)
+            for w, m in unlabeled.items()
+        }
+        positive = {
+            w: (rng.normal(size=(60, 4)) * 0.3 + (odd * far if w > 3 else 0) + [0, 0, 0, 4]).astype(
+                np.float32
+            )
+            if w <= 3 or not odd
+            else (rng.normal(size=(60, 4)) * 0.3 + far).astype(np.float32)
+            for w in unlabeled
+        }
+        found = fit(
+            positive,
+            {w: m.astype(np.float32) for w, m in unlabeled.items()},
+            np.ones(4, np.float32),
+            np.random.default_rng(1),
+            rule=RULES["part"],
+            places=Folds(place, apart),
+        )
+        ratio = found.by(RULES["part"])
+        shares.append(ratio.near)
+        looks = {machine.look for machine in ratio.machines}
+        assert set(NEAR) <= looks if ratio.near else not set(NEAR) & looks
+    assert shares == [0, 1]
+
+
+def test_a_cut_is_low_where_there_is_a_gap_and_higher_where_there_is_none() -> None:
+    rng = np.random.default_rng(0)
+    background, some = rng.normal(0, 0.05, 900), rng.normal(1, 0.1, 100)
+    assert gap_cut(np.concatenate([background, some])) == GAPS[0]
+    between = rng.uniform(0.1, 0.45, 400)  # much that is a little like the labels
+    assert 0.4 < gap_cut(np.concatenate([background, between, some])) < GAPS[1]
+    assert gap_cut(np.full(1000, 0.1)) == GAPS[0]  # nothing like the labels at all
+
+
+def test_the_share_of_the_class_moves_a_fair_cut_halfway() -> None:
+    """A sixth of the scene scores as labels do, 1 and more: the cut for that share is 1."""
+    held_out, others = np.ones(50), np.linspace(0, 1.2, 1201)
+    ratio = Ratio((), held_out, held_out, others, 0.0)
+    assert cut_of(ratio, RULES["all"]) == pytest.approx((0.5 + 1) / 2, abs=0.01)
+    few = ratio._replace(held_out=ratio.held_out[:10])  # too few to tell a share by
+    assert cut_of(few, RULES["all"]) == 0.5
+
+
+def test_a_fold_is_scored_as_by_a_fit_without_it() -> None:
+    """The same kernels, and positives that differ: what a fold scores is what it scores alone."""
+    means = some_means(200)
+    positive = {w: m[:30] + 1.5 for w, m in means.items()}
+    fold = np.arange(30) // 15
+    apart = np.stack([fold == 1, (fold == 0) & (np.arange(30) > 3)])
+    spread = np.ones(4, np.float32)
+    found = fit(
+        positive,
+        means,
+        spread,
+        np.random.default_rng(1),
+        rule=RULES["part"],
+        folds=Folds(fold, apart),
+    )
+    for number, (look, centres, gamma) in enumerate(found.kernels):
+        basis = _basis(centres, gamma)
+        p, u = (
+            gaussian_kernel(see(x, look, spread), centres, gamma) @ basis for x in (positive, means)
+        )
+        plain = np.empty((len(STRENGTHS), 30))
+        for k in (0, 1):
+            weights = solve(p[apart[k]].mean(axis=0)[None], u, STRENGTHS)[:, 0]
+            plain[:, fold == k] = weights @ p[fold == k].T
+        scale = (plain / found.judged[number]).mean(axis=1, keepdims=True)
+        np.testing.assert_allclose(plain, found.judged[number] * scale, rtol=1e-3, atol=1e-4)
+
+
+def test_known_negatives_are_pushed_down() -> None:
+    means = some_means(300)
+    positive = {w: m[:40] + 1 for w, m in means.items()}
+    negative = {w: m[40:50] + 1 for w, m in means.items()}
+    spread = np.ones(4, np.float32)
+    scores = []
+    for known in (None, negative):
+        found = fit(
+            positive, means, spread, np.random.default_rng(1), rule=RULES["part"], negative=known
+        )
+        ratio = found.by(RULES["part"])
+        scores.append(np.mean([m(see(negative, m.look, spread)) for m in ratio.machines]))
+    assert scores[1] < 0.7 * scores[0]
+
+
+def test_negatives_add_to_the_moments() -> None:
+    rng = np.random.default_rng(0)
+    mean, unlabeled, negative = rng.normal(size=(1, 4)), rng.normal(size=(50, 4)), np.eye(4)[:2]
+    moments = unlabeled.T @ unlabeled / 50 + NEGATIVES * np.diag([0.5, 0.5, 0, 0])
+    plain = np.linalg.solve(moments + 1e-2 * np.eye(4), mean[0])
+    np.testing.assert_allclose(solve(mean, unlabeled, (1e-2,), negative)[0, 0], plain)
+
+
+@pytest.mark.learning
+def test_it_learns_fields_from_forty_labels(seed: int) -> None:
+    data = synthetic(height=64, width=64, fields=40, separation=0.6, seed=seed)
+    positives = labelled(data, 40, seed)
+    model = fit_ratio(data.scene, positives, seed=seed)
+    scores = evaluate(model.score(data.scene), data.truth == 1, ~positives)
+    assert scores.f1 > 80
+    assert scores.auc > 95
+
+
+@pytest.mark.learning
+def test_labels_from_one_half_find_the_class_in_the_other(seed: int) -> None:
+    data = synthetic(height=64, width=96, fields=60, separation=0.6, seed=seed)
+    left = np.arange(96) < 48
+    positives = labelled(data, 40, seed, np.broadcast_to(left, (64, 96)))
+    model = fit_ratio(data.scene, positives, seed=seed)
+    assert model.training["coverage"] != "all"
+    other = np.broadcast_to(~left, (64, 96))
+    scores = evaluate(model.score(data.scene), data.truth == 1, other)
+    assert scores.recall > 50
+    assert scores.f1 > 62
+
+
+def test_the_same_seed_gives_the_same_bits_whatever_the_order_of_labels(
+    field_scene: Dataset, few_positives: Mask
+) -> None:
+    pairs = np.argwhere(few_positives)
+    maps = [
+        fit_ratio(field_scene.scene, labels, seed=seed).score(field_scene.scene)
+        for labels, seed in ((few_positives, 0), (pairs[::-1], 0), (few_positives, 1))
+    ]
+    assert np.array_equal(maps[0], maps[1])
+    assert not np.array_equal(maps[0], maps[2])
+
+
+def test_tiles_give_the_map_of_the_whole_scene(field_scene: Dataset, few_positives: Mask) -> None:
+    valid = np.ones(field_scene.scene.shape, dtype=bool)
+    valid[4:9, 3:11] = False
+    scene = Scene(field_scene.scene.cube, valid)
+    model = fit_ratio(scene, few_positives & valid)
+    whole, tiled = model.score(scene), model.score(scene, tile=8)
+    assert np.array_equal(np.isnan(whole), ~valid)
+    assert np.allclose(whole[valid], tiled[valid], atol=1e-5)
+
+
+def test_what_nodata_holds_has_no_say(field_scene: Dataset, few_positives: Mask) -> None:
+    valid = np.ones(field_scene.scene.shape, dtype=bool)
+    valid[10:, :7] = False
+    cube = field_scene.scene.cube.copy()
+    cube[:, ~valid] = 1e6
+    maps = [
+        fit_ratio(scene, few_positives & valid).score(scene)
+        for scene in (Scene(field_scene.scene.cube, valid), Scene(cube, valid))
+    ]
+    assert np.array_equal(maps[0], maps[1], equal_nan=True)
+
+
+def test_a_large_scene_is_learnt_from_windows_as_well_as_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = synthetic(height=100, width=90, fields=60, seed=2)
+    positives = labelled(data, 60, 0)
+    monkeypatch.setattr(thonecls.ratio.model, "WINDOWS_OF_SCENE", 40)
+    scores = {}
+    for name, pixels in (("whole", 2**18), ("windows", 1000)):
+        monkeypatch.setattr(thonecls.ratio.model, "WHOLE", pixels)
+        model = fit_ratio(data.scene, positives, coverage="part")
+        assert model.training["positives"] == 60
+        scores[name] = evaluate(model.score(data.scene), data.truth == 1, ~positives)
+    assert scores["windows"].auc > 95
+    assert abs(scores["windows"].f1 - scores["whole"].f1) < 10
+
+
+def test_a_model_comes_back_from_its_file_as_it_was(
+    field_scene: Dataset, few_positives: Mask, tmp_path: Path
+) -> None:
+    model = fit_ratio(field_scene.scene, few_positives)
+    spectra = field_scene.scene.cube.reshape(field_scene.scene.bands, -1).T
+    model = replace(model, wavelengths=(1.0, 2, 3, 4, 5, 6), novelty=fit_novelty(spectra))
+    model.save(tmp_path / "model.safetensors")
+    again = load_model(tmp_path / "model.safetensors")
+    assert isinstance(again, RatioModel)
+    assert again.wavelengths == model.wavelengths
+    assert again.training == model.training
+    assert again.novelty is not None
+    assert np.array_equal(again.score(field_scene.scene), model.score(field_scene.scene))
+    with pytest.raises(ModelError, match="is a ratio model, where a model is needed"):
+        Model.load(tmp_path / "model.safetensors")
+
+
+def test_networks_and_ratios_are_told_apart_by_their_files(
+    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, tmp_path: Path
+) -> None:
+    import torch
+
+    network = fit_network(
+        field_scene.scene, few_positives, config=tiny, generator=torch.Generator().manual_seed(0)
+    )
+    network.save(tmp_path / "network.safetensors")
+    assert isinstance(load_model(tmp_path / "network.safetensors"), Model)
+    save(tmp_path / "other.safetensors", "checkpoint", {}, {"a": torch.zeros(1)})
+    with pytest.raises(ModelError, match="is a checkpoint, where a model is needed"):
+        load_model(tmp_path / "other.safetensors")
+    (tmp_path / "text.safetensors").write_text("no model at all, but some words")
+    with pytest.raises(ModelError, match=r"not a thonecls model"):
+        load_model(tmp_path / "text.safetensors")
+    with pytest.raises(ModelError, match="cannot read"):
+        load_model(tmp_path / "none.safetensors")
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_few_labels_give_a_map(field_scene: Dataset, count: int) -> None:
+    positives = labelled(field_scene, count, 0)
+    model = fit_ratio(field_scene.scene, positives)
+    probability = model.score(field_scene.scene)
+    assert np.isfinite(probability).all()
+    assert probability[positives].mean() > probability.mean()
+
+
+def test_a_scene_of_a_few_pixels_with_a_constant_band_gives_a_map() -> None:
+    cube = np.random.default_rng(0).normal(size=(3, 4, 3)).astype(np.float32)
+    cube[1] = 7
+    mask = np.zeros((4, 3), dtype=bool)
+    mask[0, :2] = True
+    scene = as_scene(cube)
+    assert np.isfinite(fit_ratio(scene, mask).score(scene)).all()
+
+
+def test_labels_on_nodata_are_left_out_and_refused_if_there_are_no_others(
+    field_scene: Dataset, few_positives: Mask
+) -> None:
+    valid = np.ones(field_scene.scene.shape, dtype=bool)
+    valid.flat[np.flatnonzero(few_positives)[:3]] = False
+    scene = Scene(field_scene.scene.cube, valid)
+    assert fit_ratio(scene, few_positives).training["positives"] == few_positives.sum() - 3
+    with pytest.raises(LabelError, match="no label lies on a valid pixel"):
+        fit_ratio(Scene(field_scene.scene.cube, ~few_positives), few_positives)
+
+
+def test_where_labels_lie_decides_how_freely_it_fits() -> None:
+    rng = np.random.default_rng(0)
+    shape = (200, 300)
+    everywhere = np.unique(rng.integers(0, 60_000, 100))
+    assert coverage_of(everywhere, shape) == "all"
+    assert coverage_of(everywhere[everywhere < 30_000], shape) == "part"
+    rows, columns = np.mgrid[50:60, 70:80]
+    assert coverage_of((rows * 300 + columns).ravel(), shape) == "patch"
+    two = np.concatenate([(rows * 300 + columns).ravel(), ((rows + 90) * 300 + 200).ravel()])
+    assert coverage_of(two, shape) == "patch"  # in every half, but two places are not all over
+    sparse = ((rows[::2, ::2] - 55) * 5 + 90) * 300 + (columns[::2, ::2] - 75) * 5 + 90
+    assert coverage_of(sparse.ravel(), shape) == "part"
+    near = ((rows[::2, ::2] - 55) * 2 + 90) * 300 + (columns[::2, ::2] - 75) * 2 + 90
+    assert coverage_of(near.ravel(), shape) == "patch"  # few and apart, but all in one place
+
+
+def test_the_cut_is_in_the_model_with_its_reason(field_scene: Dataset, few_positives: Mask) -> None:
+    for name, rule in RULES.items():
+        model = fit_ratio(field_scene.scene, few_positives, coverage=name)
+        assert model.training["threshold_reason"] == rule.reason
+        assert model.threshold == 0.5
+        if isinstance(rule.cut, float):
+            assert model.cut == rule.cut
+        assert 0 < model.cut < 1
+        assert model.halo == windows_of(looks_of(rule))[-1] // 2
+    with pytest.raises(ConfigError, match="must be all, part or patch"):
+        fit_ratio(field_scene.scene, few_positives, coverage="most")  # type: ignore[arg-type]
+
+
+def test_components_are_white_and_their_spread_is_known(
+    field_scene: Dataset, few_positives: Mask
+) -> None:
+    statistics = fit_ratio(field_scene.scene, few_positives).statistics
+    assert statistics.axes is not None
+    assert len(statistics.axes) == field_scene.scene.bands
+    assert (np.diff(spread_of(statistics)) <= 1e-6).all()
