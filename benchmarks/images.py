@@ -10,11 +10,11 @@ turns.
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
 from typing import Any
 
 import cyclopts
@@ -25,7 +25,6 @@ from measure import flops, matmul_peak, publish
 from thonecls.images import image_spec
 from thonecls.images.data import ItemGround, Rows
 from thonecls.images.networks import NETWORKS
-from thonecls.memory import keeping_freed
 from thonecls.method.loop import objective
 from thonecls.methods.items import TRAININGS, item_settings
 from thonecls.methods.recipes import adam
@@ -34,13 +33,12 @@ NAMES = ("cifar10", "fashion-mnist")
 STEPS = 4
 
 
-def measure(name: str, keep: bool) -> dict[str, float]:
+# How glibc is told to keep large blocks for their next use instead of giving them back.
+KEEPING = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1)}
+
+
+def measure(name: str) -> dict[str, float]:
     """Seconds of an image in a step, operations of it, and the machine's peak a second."""
-    with keeping_freed() if keep else nullcontext():
-        return _measure(name)
-
-
-def _measure(name: str) -> dict[str, float]:
     spec, config = image_spec(name), item_settings("taylor")
     random = np.random.default_rng(0)
     items = random.integers(0, 256, (2000, *spec.shape), dtype=np.uint8)
@@ -76,10 +74,10 @@ def _measure(name: str) -> dict[str, float]:
     }
 
 
-def main(*, rounds: int = 5, child: str | None = None, keep: bool = False) -> None:
+def main(*, rounds: int = 5, child: str | None = None) -> None:
     """Measure all, or (for a child process) one."""
     if child is not None:
-        print(json.dumps(measure(child, keep)))
+        print(json.dumps(measure(child)))
         return
     table: list[dict[str, Any]] = []
     for name in NAMES:
@@ -87,8 +85,10 @@ def main(*, rounds: int = 5, child: str | None = None, keep: bool = False) -> No
         for _ in range(rounds):
             for kept_there, measured in found.items():
                 command = [sys.executable, __file__, "--child", name]
-                command += ["--keep"] if kept_there else []
-                done = subprocess.run(command, capture_output=True, text=True, check=True)
+                environment = {**os.environ, **(KEEPING if kept_there else {})}
+                done = subprocess.run(
+                    command, capture_output=True, text=True, check=True, env=environment
+                )
                 measured.append(json.loads(done.stdout))
         given, kept = (
             {key: statistics.median(m[key] for m in measured) for key in measured[0]}

@@ -19,7 +19,7 @@ from rich.table import Table
 from torch.utils.flop_counter import FlopCounterMode
 
 from published import SPEED
-from thonecls.benchmark.machine import forget_peak, peak_memory
+from thonecls.benchmark.records import forget_peak, peak_memory
 from thonecls.files import write_atomically
 from thonecls.version import __version__, commit
 

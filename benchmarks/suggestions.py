@@ -32,7 +32,7 @@ from thonecls.splits import PROTOCOLS
 from thonecls.trust import lattice, spectral_components
 from thonecls.trust.suggestions import suggest
 from thonecls.version import commit
-from thonecls.workflow.evidence import spread_out
+from thonecls.workflow.crossfit import spread_out
 from thonecls.workflow.spectra import read_lattice
 
 FILE = RECORDS / "reports" / "suggestions.jsonl"

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from measure import publish
-from thonecls.benchmark.machine import forget_peak, peak_memory
+from thonecls.benchmark.records import forget_peak, peak_memory
 from thonecls.io.raster import open_raster
 from thonecls.method.config import COLLAGE
 from thonecls.method.fit import fit

@@ -23,14 +23,14 @@ from published import RECORDS, insert
 from reproduce import IP, PARTS
 from thonecls.datasets import Dataset, load_dataset
 from thonecls.errors import LabelError
+from thonecls.io.grid import Grid
 from thonecls.metrics import find_degenerate
 from thonecls.ratio.model import crossfit_ratio
 from thonecls.report.report import judge
-from thonecls.scene import Grid
 from thonecls.splits import PROTOCOLS
 from thonecls.trust import Estimate
 from thonecls.version import commit
-from thonecls.workflow.evidence import gather_evidence, spread_out
+from thonecls.workflow.crossfit import gather_evidence, spread_out
 from thonecls.workflow.report import judge_evidence
 
 FILE = RECORDS / "reports" / "trust.jsonl"

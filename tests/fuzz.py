@@ -28,10 +28,10 @@ from pyproj import CRS
 import spoilt
 import strange_models as models
 from thonecls.errors import ThoneclsError
+from thonecls.io.grid import Grid
 from thonecls.io.inputs import read_labels, read_scene
 from thonecls.io.raster import open_raster
 from thonecls.methods.models import load_model
-from thonecls.scene import Grid
 from thonecls.workflow.spectra import look_over
 
 GRID = Grid((spoilt.ROWS, spoilt.COLUMNS), tuple(spoilt.PLACE)[:6])

@@ -12,10 +12,9 @@ from types import ModuleType
 import pytest
 
 import thonecls
-from thonecls import choices
 from thonecls.datasets import write_example
 from thonecls.extras import EXTRAS
-from thonecls.method import losses, teacher
+from thonecls.method import config, losses, teacher
 from thonecls.methods import METHODS
 from thonecls.methods.settings import SETTINGS
 from thonecls.methods.spectral import SPECTRAL
@@ -85,7 +84,9 @@ def test_a_command_loads_only_what_it_runs(
     assert loaded & set(unwanted) == set()
 
 
-@pytest.mark.parametrize("name", ["thonecls", "thonecls.workflow", "thonecls.methods"])
+@pytest.mark.parametrize(
+    "name", ["thonecls", "thonecls.benchmark", "thonecls.methods", "thonecls.workflow"]
+)
 def test_lazy_names_are_all_there_and_type_checkers_see_the_same(name: str) -> None:
     package: ModuleType = importlib.import_module(name)
     assert package.__file__ is not None
@@ -107,15 +108,18 @@ def test_lazy_names_are_all_there_and_type_checkers_see_the_same(name: str) -> N
 
 
 def test_no_lazy_name_is_hidden_by_a_module() -> None:
-    for package in (thonecls, *map(importlib.import_module, ("thonecls.workflow",))):
+    for package in (
+        thonecls,
+        *map(importlib.import_module, ("thonecls.benchmark", "thonecls.workflow")),
+    ):
         folder = Path(str(package.__file__)).parent
         assert not {path.stem for path in folder.iterdir()} & set(package._HOMES)
 
 
 def test_names_without_torch_are_those_of_the_functions() -> None:
-    assert tuple(losses.LOSSES) == choices.LOSSES
-    assert tuple(teacher.CONSISTENCIES) == choices.CONSISTENCIES
-    assert tuple(teacher.DECAYS) == choices.DECAYS
+    assert tuple(losses.LOSSES) == config.LOSSES
+    assert tuple(teacher.CONSISTENCIES) == config.CONSISTENCIES
+    assert tuple(teacher.DECAYS) == config.DECAYS
 
 
 def test_every_card_has_a_procedure() -> None:

@@ -101,8 +101,22 @@ def evaluate_pu(
     share = float((unlabeled > threshold).mean())
     known = np.repeat([True, False], [positive.size, unlabeled.size])
     pauc = float(roc_auc_score(known, np.concatenate([positive, unlabeled])))
-    puf = recall**2 / max(share, 1 / unlabeled.size)
-    return PUScores(100 * recall, 100 * share, round(puf, 12), 100 * pauc)
+    value = float(puf(recall, share, 1 / unlabeled.size))
+    return PUScores(100 * recall, 100 * share, round(value, 12), 100 * pauc)
+
+
+def puf(
+    recall: float | NDArray[np.float64], share: float | NDArray[np.float64], floor: float
+) -> NDArray[np.float64]:
+    """recall² / share, proportional to precision × recall (Lee and Liu 2003).
+
+    recall: of held-out positives; share: of the unlabeled that are mapped, counted as at least
+    `floor`, as a map of almost nothing would win otherwise.
+
+    >>> round(float(puf(0.9, 0.2, 0.01)), 2)
+    4.05
+    """
+    return np.asarray(recall**2 / np.maximum(share, floor))
 
 
 def find_degenerate(

@@ -14,30 +14,8 @@ from thonecls.errors import SceneError
 FloatArray = NDArray[np.float32]
 BoolArray = NDArray[np.bool_]
 Bands = Literal["first", "last"]
+NO_DATA = 255  # in maps of whole numbers, where 1 is the class and 0 is not
 FAINT = 1e-3  # of the first principal component's variance: what varies less is mostly noise
-
-
-@dataclass(frozen=True)
-class Grid:
-    """Where the pixels of a scene lie on Earth, as a value.
-
-    shape: rows and columns; transform: a, b, c, d, e, f of x = a column + b row + c and
-    y = d column + e row + f, for the upper left corner of a pixel; crs: as WKT, None if unknown.
-    """
-
-    shape: tuple[int, int]
-    transform: tuple[float, float, float, float, float, float] = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
-    crs: str | None = None
-
-    @property
-    def georeferenced(self) -> bool:
-        return self.crs is not None
-
-    @property
-    def north_up(self) -> bool:
-        """Whether rows run south and columns east."""
-        a, b, _, d, e, _ = self.transform
-        return self.georeferenced and b == d == 0 and a > 0 and e < 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,9 @@ import rasterio
 from commands import run
 from thonecls.datasets import Example, write_example
 from thonecls.errors import LabelError
+from thonecls.io.grid import Grid
 from thonecls.io.inputs import read_labels, read_scene
 from thonecls.io.options import LabelOptions
-from thonecls.scene import Grid
 
 WHERE = ["--where", "species = 'lantana'"]
 

@@ -563,7 +563,7 @@ def test_layers_of_a_map_appear_together_or_not_at_all(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("thonecls.maps.writer.write_cogs", full)
+    monkeypatch.setattr("thonecls.maps.layers.write_cogs", full)
     assert run(*world("map --json --overwrite --floats")) == 2
     assert contents(world.here) == before
     assert run(*world("map --json", out=world / "new/folder")) == 2

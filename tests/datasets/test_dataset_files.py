@@ -25,7 +25,6 @@ from thonecls.datasets import (
     Spec,
     data_root,
     download,
-    enmap_potsdam,
     houston_crop,
     is_present,
     load_dataset,
@@ -147,7 +146,7 @@ def test_potsdam_leaves_bad_bands_and_nodata_out(tmp_path: Path) -> None:
     cube[:, 0, 1] = -1
     make_raster(tmp_path / "scene.tif", np.insert(cube, 2, -1, axis=0), bad=3, nodata=-1)
     make_raster(tmp_path / "truth.tif", truth[None])
-    data = enmap_potsdam(tmp_path)
+    data = load_dataset("enmap-potsdam", tmp_path)
     np.testing.assert_array_equal(data.scene.cube, cube)
     assert np.argwhere(~data.scene.valid).tolist() == [[0, 1]]
     assert (truth[0, 1], data.truth[0, 1]) == (1, 0)
@@ -283,7 +282,7 @@ def test_truncated_files_are_named_with_what_to_do(name: str, part: int, tmp_pat
 def test_envi_data_need_their_header(tmp_path: Path) -> None:
     make_dataset("longkou", tmp_path)
     (tmp_path / "WHU-Hi-LongKou.hdr").unlink()
-    with pytest.raises(FileError, match=r"must have its \.hdr beside it"):
+    with pytest.raises(FileError, match=r"needs its \.hdr beside it"):
         load_dataset("longkou", tmp_path)
 
 

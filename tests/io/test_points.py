@@ -10,8 +10,8 @@ import pytest
 from pyproj import CRS
 
 from thonecls.errors import FileError, LabelError
+from thonecls.io.grid import Grid
 from thonecls.io.vector import points_path, read_points, write_points
-from thonecls.scene import Grid
 
 UTM = Grid((30, 20), (10.0, 0, 500_000, 0, -10.0, 5_000_000), CRS.from_epsg(32633).to_wkt())
 PLAIN = Grid((30, 20))

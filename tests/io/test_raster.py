@@ -22,6 +22,7 @@ from rasterio.enums import ColorInterp
 from rasterio.errors import NotGeoreferencedWarning
 
 from thonecls.errors import ConfigError, FileError, ModelError, SceneError
+from thonecls.io.grid import Grid
 from thonecls.io.raster import (
     BandChoice,
     RasterSource,
@@ -31,7 +32,7 @@ from thonecls.io.raster import (
     parse_bands,
     parse_wavelengths,
 )
-from thonecls.scene import Grid, read_all
+from thonecls.scene import read_all
 
 CUBE = np.random.default_rng(0).integers(1, 3000, (5, 40, 33)).astype(np.int16)
 UTM, NORTH_UP = "EPSG:32633", Affine(30.0, 0.0, 364095.1, 0.0, -30.0, 5809965.3)
@@ -198,7 +199,7 @@ TRANSFORMS = [
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_the_grid_is_read_to_the_last_digit(tmp_path: Path, transform: Affine) -> None:
     grid = open_raster(write(tmp_path / "a.tif", transform=transform)).grid
-    assert grid.transform == tuple(transform)[:6]
+    assert grid.transform[:6] == tuple(transform)[:6]
     assert grid.shape == (40, 33)
     assert rasterio.crs.CRS.from_wkt(grid.crs) == rasterio.crs.CRS.from_string(UTM)
 
@@ -682,7 +683,7 @@ def test_several_cubes_of_an_old_netcdf_are_listed(tmp_path: Path) -> None:
         open_raster(tmp_path / "a.nc")
     source = open_raster(tmp_path / "a.nc", variable="two")
     assert source.wavelengths == tuple(WAVES)
-    assert source.grid.transform == (10.0, 0.0, -5.0, 0.0, -10.0, 1005.0)
+    assert source.grid.transform[:6] == (10.0, 0.0, -5.0, 0.0, -10.0, 1005.0)
     np.testing.assert_array_equal(read_all(source).cube, CUBE + 1)
 
 

@@ -11,15 +11,15 @@ import pytest
 import torch
 
 from thonecls.datasets import synthetic
+from thonecls.io.grid import Grid
 from thonecls.io.inputs import LabelInput, SceneInput
 from thonecls.method.config import FAST
 from thonecls.method.loop import Progress
 from thonecls.method.model import Crossfit
 from thonecls.methods import deep
-from thonecls.scene import Grid
 from thonecls.workflow import TrainOptions
-from thonecls.workflow.finish import Task
-from thonecls.workflow.folds import leave_out
+from thonecls.workflow.crossfit import leave_out
+from thonecls.workflow.options import Task
 from thonecls.workflow.run_folder import fold_path, is_unfinished
 from thonecls.workflow.train import plan_of
 

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from crashing import CONFIG
 from thonecls.datasets import Dataset
+from thonecls.io.grid import Grid
 from thonecls.io.inputs import LabelInput, SceneInput
 from thonecls.io.options import SceneOptions
 from thonecls.places import lattice
-from thonecls.scene import ArraySource, Grid, Scene
+from thonecls.scene import ArraySource, Scene
 from thonecls.workflow import TrainOptions, train_scene
 from thonecls.workflow.spectra import judged_at, look_over, read_lattice, valid_at
 from thonecls.workflow.train import on_data

@@ -10,11 +10,11 @@ from typing import Any, Literal, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from thonecls.benchmark.comparison import metric_name, runs_of
 from thonecls.benchmark.maps import draw_study_maps
 from thonecls.benchmark.records import Results
 from thonecls.benchmark.scenes import draw_data
 from thonecls.benchmark.studies import Study
+from thonecls.benchmark.tables import metric_name, runs_of
 from thonecls.benchmark.targets import Place, place_name
 from thonecls.report.plots import CLASS, FALSE, HIT, save_figure
 

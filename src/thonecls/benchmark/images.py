@@ -13,7 +13,6 @@ from thonecls.benchmark.records import short_curves
 from thonecls.files import write_atomically
 from thonecls.images import Images, ImageSplit, image_split
 from thonecls.images.data import ItemModel
-from thonecls.memory import keeping_freed
 from thonecls.method.loop import Progress
 from thonecls.methods.images import IMAGE_METHODS, score_by_trees, train_images
 from thonecls.metrics import evaluate
@@ -24,11 +23,6 @@ def measure_images(cell: Cell, images: Images, checkpoint: Path, kept: Path) -> 
 
     checkpoint, kept: files for an unfinished training, and for its accuracy by epoch so far.
     """
-    with keeping_freed():
-        return _measure(cell, images, checkpoint, kept)
-
-
-def _measure(cell: Cell, images: Images, checkpoint: Path, kept: Path) -> dict[str, Any]:
     split = split_images(cell, images)
     prior = _prior(cell, split)
     config = config_of(cell, prior)

@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from thonecls.benchmark.comparison import runs_of
 from thonecls.benchmark.plan import Cell, config_of
 from thonecls.benchmark.records import Record, Results
 from thonecls.benchmark.run import load_map, map_path, split_of
 from thonecls.benchmark.scenes import show_scene
 from thonecls.benchmark.studies import Study
+from thonecls.benchmark.tables import runs_of
 from thonecls.benchmark.targets import Place, is_present, place_name
 from thonecls.datasets import Dataset, load_dataset
 from thonecls.report.plots import CLASS, FALSE, HIT, MISSED, NODATA, QUIET, save_figure

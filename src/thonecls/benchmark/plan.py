@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
+from thonecls.benchmark import Protocol as Protocol
 from thonecls.benchmark.paper import PAPER_SETTINGS, Setting
 from thonecls.benchmark.targets import ALL, is_images
-from thonecls.choices import Protocol as Protocol
 from thonecls.errors import ConfigError
 from thonecls.method.config import PRESETS, TrainConfig
 from thonecls.methods import METHODS, Method, deep

@@ -20,10 +20,19 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from thonecls.benchmark.images import measure_images
-from thonecls.benchmark.machine import forget_peak, machine_facts, peak_memory, versions
 from thonecls.benchmark.paper import PAPER_PRIORS
 from thonecls.benchmark.plan import Cell, config_of
-from thonecls.benchmark.records import NAME, Ledger, append_record, claimed, short_curves
+from thonecls.benchmark.records import (
+    NAME,
+    Ledger,
+    append_record,
+    claimed,
+    forget_peak,
+    machine_facts,
+    peak_memory,
+    short_curves,
+    versions,
+)
 from thonecls.benchmark.targets import is_images
 from thonecls.datasets import Dataset, load_dataset
 from thonecls.errors import ClusterError, FileError
@@ -35,12 +44,13 @@ from thonecls.method.model import Model
 from thonecls.methods import METHODS, deep, resolve_prior
 from thonecls.metrics import evaluate, evaluate_pu, find_degenerate
 from thonecls.parallel import LOST, is_death, is_lost, run_all, workers
+from thonecls.scene import NO_DATA
 from thonecls.splits import PROTOCOLS, Split, fixed_split
 from thonecls.version import commit
 
 OnRecord = Callable[[Cell, dict[str, Any]], None]
 CURVES = 200_000  # pixels: of a larger scene F1 is not measured after every epoch
-NODATA = 255  # in stored maps: uint8, the probability times 254
+STEPS = 254  # of a probability in stored maps, which are uint8
 
 
 def run_cells(
@@ -263,7 +273,7 @@ def _kept(folder: Path, cell: Cell) -> tuple[Path, Path]:
 
 def _store_map(path: Path, probability: NDArray[np.float32]) -> None:
     with writing_array(path, np.uint8, probability.shape) as stored:
-        stored[:] = np.where(np.isfinite(probability), np.rint(probability * 254), NODATA)
+        stored[:] = np.where(np.isfinite(probability), np.rint(probability * STEPS), NO_DATA)
 
 
 def map_path(folder: Path, cell: Cell) -> Path:
@@ -280,4 +290,4 @@ def load_map(folder: Path, cell: Cell) -> NDArray[np.float32]:
             f"{folder / NAME}, and it is run again"
         )
     stored = np.load(path)
-    return np.where(stored == NODATA, np.nan, stored / np.float32(254)).astype(np.float32)
+    return np.where(stored == NO_DATA, np.nan, stored / np.float32(STEPS)).astype(np.float32)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 from rich.markup import escape
 
-from thonecls.choices import Protocol
+from thonecls.benchmark import Protocol
 from thonecls.cli.app import DataRoot, Json, Overrides, Settings, app, errors, given_settings
 from thonecls.errors import ConfigError
 
@@ -76,8 +76,8 @@ def benchmark(
     Example: thonecls benchmark order --dataset indian-pines --target 2 --preset fast --seeds 1
     """
     from thonecls.benchmark import Cell, cells_of, find_study, read_results
-    from thonecls.benchmark.rendering import write_study
     from thonecls.benchmark.run import threads_for
+    from thonecls.benchmark.tables import write_study
     from thonecls.cli.benchmarking import (
         conclude,
         list_studies,

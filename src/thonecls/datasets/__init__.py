@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from thonecls.datasets.catalogue import DATASETS, Spec
-from thonecls.datasets.dataset import Dataset
-from thonecls.datasets.downloading import download
 from thonecls.datasets.example import Example, write_example
 from thonecls.datasets.loading import (
+    Dataset,
     data_root,
-    enmap_potsdam,
+    download,
     houston_crop,
     how_to_get,
     indian_pines,
@@ -24,7 +23,6 @@ __all__ = [
     "Spec",
     "data_root",
     "download",
-    "enmap_potsdam",
     "houston_crop",
     "how_to_get",
     "indian_pines",

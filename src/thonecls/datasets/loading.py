@@ -1,28 +1,47 @@
-"""Any dataset of the catalogue from its files: found by name, read, checked against its facts."""
+"""Datasets of the catalogue: found by name, downloaded, read, checked against its facts."""
 
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import permutations
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
-from rasterio.errors import NotGeoreferencedWarning, RasterioError
+from rasterio.errors import RasterioError
 
 from thonecls.datasets.catalogue import DATASETS, Spec, get_spec
-from thonecls.datasets.dataset import Dataset
 from thonecls.errors import FileError, LabelError
 from thonecls.extras import missing as missing_extra
+from thonecls.extras import need
 from thonecls.files import files_below
 from thonecls.io.arrays import read_array
-from thonecls.io.drivers import open_raster_as, raster_drivers
+from thonecls.io.raster.gdal import check_whole, open_gdal
 from thonecls.scene import Scene, as_scene
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A scene with its ground truth.
+
+    truth: (H, W) uint8 class numbers, 0 where unlabelled; classes: number to name;
+    rgb: the three bands to show as red, green and blue; train, test: maps like `truth` of the
+    pixels to train and to test on, where the dataset's files fix them.
+    """
+
+    name: str
+    scene: Scene
+    truth: NDArray[np.uint8]
+    classes: dict[int, str]
+    rgb: tuple[int, int, int]
+    train: NDArray[np.uint8] | None = None
+    test: NDArray[np.uint8] | None = None
+
 
 ARRAYS = (".mat", ".npy", ".npz")
 RASTERS = (".tif", ".dat", ".bsq", ".img", "")  # all but .tif are ENVI's, with a .hdr beside them
@@ -63,11 +82,6 @@ def houston_crop(root: Path) -> Dataset:
     The labels are four times finer; a pixel has a class where all its sixteen labels agree.
     """
     return load_dataset("houston-crop", root)
-
-
-def enmap_potsdam(root: Path) -> Dataset:
-    """The cube scene.tif without its bad bands and its land cover truth.tif, files under `root`."""
-    return load_dataset("enmap-potsdam", root)
 
 
 def load(spec: Spec, root: Path) -> Dataset:
@@ -200,17 +214,10 @@ def _read(
 def _read_raster(path: Path) -> tuple[NDArray[Any], float | None]:
     """The bands that are not marked as bad (bbl), (C, H, W), and the nodata value."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotGeoreferencedWarning)
-            with open_raster_as(path, raster_drivers(path)) as file:
-                good = [band for band in file.indexes if file.tags(band).get("bbl", "1") == "1"]
-                size = file.count * file.height * file.width * np.dtype(file.dtypes[0]).itemsize
-                # GDAL reads zeros where the data of an ENVI file end too early.
-                if file.driver == "ENVI" and path.stat().st_size < size:
-                    raise FileError(
-                        f"{path} has {path.stat().st_size} of the {size} bytes its header tells of"
-                    )
-                return file.read(good), file.nodata
+        with open_gdal(str(path), path) as file:
+            good = [band for band in file.indexes if file.tags(band).get("bbl", "1") == "1"]
+            check_whole(file, path)
+            return file.read(good), file.nodata
     except RasterioError as e:
         raise FileError(
             f"cannot read {path} ({e.__cause__ or e}): it must be a whole raster, and one of ENVI "
@@ -233,3 +240,25 @@ def _ordered(spec: Spec, path: Path, array: NDArray[Any], shape: tuple[int, ...]
         advice = f"it is of {fitting[0]}; ask for that, or keep it in a folder {fitting[0]}"
     got, needed = ("×".join(map(str, sizes)) for sizes in (array.shape, shape))
     raise FileError(f"{spec.name} needs an array of {needed}; {path} holds {got}: {advice}")
+
+
+def download(name: str, root: Path | None = None) -> None:
+    """Fetch the files of a dataset into its own folder under `root`; whole ones stay as they are.
+
+    A file gets its name when it is whole and its checksum, if one is known, is right.
+    """
+    spec = get_spec(name)
+    folder = data_root(root) / name
+    if not spec.urls:
+        raise FileError(f"{name} has no address to download from into {folder}: {spec.where}")
+    pooch = need("pooch", "a download")
+    pooch.get_logger().setLevel("WARNING")  # it would tell of every file
+    for url, checksum in spec.urls.items():
+        file = PurePosixPath(urlsplit(url).path).name
+        try:
+            pooch.retrieve(url, checksum, fname=file, path=folder)
+        except (OSError, ValueError) as e:  # the connection or the disk; the checksum
+            raise FileError(
+                f"cannot download {url} ({e}): try again later, or get {file} with a browser and "
+                f"put it in {folder}"
+            ) from e

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter, gaussian_filter1d
 from scipy.spatial import cKDTree
 
-from thonecls.datasets.dataset import Dataset
+from thonecls.datasets.loading import Dataset
 from thonecls.errors import ConfigError
 from thonecls.scene import as_scene
 

@@ -55,7 +55,7 @@ _CIFAR10 = ImageSpec(
     ),
     train=(5000,) * 10,
     test=(1000,) * 10,
-    where="get cifar-10-binary.tar.gz or cifar-10-python.tar.gz from "
+    where="get cifar-10-binary.tar.gz (the binary version) from "
     "https://www.cs.toronto.edu/~kriz/cifar.html and put it there, packed or not",
     positives=frozenset({0, 1, 8, 9}),
     drawn=45_000,

@@ -46,7 +46,7 @@ class Images:
 def load_images(name: str, root: Path | None = None) -> Images:
     """The images of this name, from files in the folder `root` or below it; see `data_root`.
 
-    CIFAR-10: `cifar-10-batches-bin` or `-py`, as a folder or as .tar.gz; STL-10: `stl10_binary`,
+    CIFAR-10: `cifar-10-batches-bin`, as a folder or as .tar.gz; STL-10: `stl10_binary`,
     which stays on disk; MNIST and Fashion-MNIST: idx files, gzipped or not, in a folder of the
     dataset's name. Any of them as {name}.npz with x_train, y_train, x_test, y_test (and unlabeled).
     Nothing is downloaded, and no code in a file is run.

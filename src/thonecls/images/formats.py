@@ -9,7 +9,6 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,9 @@ from numpy.typing import NDArray
 
 from thonecls.errors import FileError, LabelError
 from thonecls.images.catalogue import ImageSpec
-from thonecls.images.pickles import read_batch
 
 Bytes = NDArray[np.uint8]
 Batch = tuple[Bytes, Bytes]  # images and labels
-Parse = Callable[[ImageSpec, str, bytes], Batch]  # from the dataset, a file's name and its content
 Arrays = tuple[Bytes, Bytes, Bytes, Bytes, Bytes | None]  # train and test batch, unlabeled images
 
 BATCHES = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch")
@@ -38,16 +35,16 @@ class Form:
     read: Callable[[ImageSpec, list[Path]], Arrays]
 
 
-# CIFAR-10: six batches, loose or in an archive, as plain bytes or pickled.
+# CIFAR-10: six batches of plain bytes, loose or in an archive.
 
 
-def _loose(spec: ImageSpec, paths: list[Path], *, parse: Parse) -> Arrays:
-    return _joined(parse(spec, str(path), path.read_bytes()) for path in paths)
+def _loose(spec: ImageSpec, paths: list[Path]) -> Arrays:
+    return _joined(_binary_batch(spec, str(path), path.read_bytes()) for path in paths)
 
 
-def _archived(spec: ImageSpec, paths: list[Path], *, ending: str, parse: Parse) -> Arrays:
+def _archived(spec: ImageSpec, paths: list[Path]) -> Arrays:
     """The batches in a .tar.gz, which is not unpacked to disk."""
-    wanted = [batch + ending for batch in BATCHES]
+    wanted = [f"{batch}.bin" for batch in BATCHES]
     batches: dict[str, Batch] = {}
     try:
         with tarfile.open(paths[0]) as archive:
@@ -55,7 +52,7 @@ def _archived(spec: ImageSpec, paths: list[Path], *, ending: str, parse: Parse) 
                 name = Path(member.name).name
                 file = archive.extractfile(member) if name in wanted else None
                 if file is not None:
-                    batches[name] = parse(spec, f"{name} in {paths[0]}", file.read())
+                    batches[name] = _binary_batch(spec, f"{name} in {paths[0]}", file.read())
             if archive.fileobj is not None:
                 archive.fileobj.read(-1)  # to the very end, where gzip keeps its checksum
     except (tarfile.TarError, EOFError, zlib.error) as e:
@@ -81,11 +78,6 @@ def _binary_batch(spec: ImageSpec, label: str, content: bytes) -> Batch:
         )
     rows = np.frombuffer(content, dtype=np.uint8).reshape(-1, 1 + size)
     return _shaped(spec, label, rows[:, 1:]), _numbered(spec, label, rows[:, 0])
-
-
-def _pickled_batch(spec: ImageSpec, label: str, content: bytes) -> Batch:
-    images, labels = read_batch(label, content)
-    return _paired(spec, label, images, np.asarray(labels))
 
 
 # STL-10: bare bytes, in which the columns of an image follow each other.
@@ -261,15 +253,10 @@ _IDX_FORM = Form(
 # By dataset, the preferred form first.
 FORMS: dict[str, tuple[Form, ...]] = {
     "cifar10": (
-        Form(_batch_files(".bin"), partial(_loose, parse=_binary_batch)),
-        Form(_batch_files(""), partial(_loose, parse=_pickled_batch)),
+        Form(_batch_files(".bin"), _loose),
         Form(
             (("cifar-10-binary.tar.gz", "cifar-10-binary.tar"),),
-            partial(_archived, ending=".bin", parse=_binary_batch),
-        ),
-        Form(
-            (("cifar-10-python.tar.gz", "cifar-10-python.tar"),),
-            partial(_archived, ending="", parse=_pickled_batch),
+            _archived,
         ),
         _npz_of("cifar10"),
     ),

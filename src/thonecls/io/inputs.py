@@ -11,6 +11,7 @@ import numpy as np
 from thonecls.errors import ConfigError, LabelError, SceneError
 from thonecls.io.arrays import ENDINGS as ARRAYS
 from thonecls.io.arrays import open_scene, read_positives
+from thonecls.io.grid import Grid
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.io.raster import (
     BandChoice,
@@ -31,7 +32,7 @@ from thonecls.io.vector import (
     read_labelled,
     read_points,
 )
-from thonecls.scene import BoolArray, Grid, Source
+from thonecls.scene import NO_DATA, BoolArray, Source
 from thonecls.splits import positive_mask
 
 CLASSES = {  # columns that tell what a feature is, in lower case
@@ -283,7 +284,7 @@ def read_truth(
             all_touched=options.all_touched,
             crs=options.crs,
         )
-        return truth == 1, truth != 255
+        return truth == 1, truth != NO_DATA
     if negative is not None:
         raise ConfigError(f"{path.name} is no vector layer: leave out what picks its negatives")
     of_class = read_labels(path, grid, options).mask

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from thonecls.maps.cogs import MISSING, disk_errors
-from thonecls.maps.layers import LayerWriter
+from thonecls.maps.cogs import disk_errors
+from thonecls.maps.layers import MAP, PROBABILITY, LayerWriter, MapWriter
 from thonecls.maps.measure import Measure
 from thonecls.maps.polygons import write_polygons
 from thonecls.maps.quicklook import (
@@ -15,11 +15,9 @@ from thonecls.maps.quicklook import (
     write_quicklook,
 )
 from thonecls.maps.styles import Kind, write_qml
-from thonecls.maps.writer import MAP, PROBABILITY, MapWriter
 
 __all__ = [
     "MAP",
-    "MISSING",
     "PROBABILITY",
     "Backdrop",
     "Kind",

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import rasterio
 import rasterio.shutil
-from affine import Affine
 from matplotlib.colors import to_rgb
 from numpy.typing import NDArray
 from rasterio._err import CPLE_BaseError
@@ -22,9 +21,9 @@ from rasterio.errors import NotGeoreferencedWarning
 from rasterio.windows import Window
 
 from thonecls.files import write_refused
-from thonecls.scene import FloatArray, Grid
+from thonecls.io.grid import Grid
+from thonecls.scene import NO_DATA, FloatArray
 
-MISSING = 255  # nodata in maps of whole numbers
 BLOCK = 512  # pixels a side of what is held while maps are finished
 UNWRITABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 CACHE = 64  # MB that GDAL keeps of a map; by itself it takes a share of the machine
@@ -111,8 +110,8 @@ def _open_new(path: Path, grid: Grid, dtype: type[np.generic]) -> Any:
             width=grid.shape[1],
             count=1,
             dtype=np.dtype(dtype).name,
-            nodata=np.nan if dtype is np.float32 else MISSING,
-            transform=None if grid == Grid(grid.shape) else Affine(*grid.transform),
+            nodata=np.nan if dtype is np.float32 else NO_DATA,
+            transform=None if grid == Grid(grid.shape) else grid.transform,
             crs=None if grid.crs is None else rasterio.crs.CRS.from_wkt(grid.crs),
             tiled=True,
             blockxsize=BLOCK,

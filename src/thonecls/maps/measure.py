@@ -9,7 +9,7 @@ import numpy as np
 import pyproj
 import rasterio.crs
 
-from thonecls.scene import Grid
+from thonecls.io.grid import Grid
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Measure:
 
     def pixel(self, grid: Grid) -> tuple[float, float] | None:
         """Width and height in metres of the pixel in the middle of a scene."""
-        a, b, c, d, e, f = grid.transform
+        a, b, c, d, e, f = grid.transform[:6]
         row, column = grid.shape[0] / 2, grid.shape[1] / 2
         x, y = a * column + b * row + c, d * column + e * row + f
         if self.metre is not None:

@@ -14,8 +14,9 @@ import numpy as np
 
 from thonecls.errors import FileError, SceneError
 from thonecls.files import check_writable, write_atomically
+from thonecls.io.grid import Grid
 from thonecls.maps.cogs import BLOCK, disk_errors
-from thonecls.scene import BoolArray, FloatArray, Grid
+from thonecls.scene import BoolArray, FloatArray
 
 ABOUT = "about.json"  # in a hidden folder: what its windows come from
 
@@ -40,7 +41,7 @@ class Unfinished:
     ) -> None:
         self.folder, self.grid, self.resume = folder, grid, resume
         self._part = folder / f".{name}.part"
-        about = {"grid": [grid.shape, grid.transform, grid.crs], **origin}
+        about = {"grid": [grid.shape, grid.transform[:6], grid.crs], **origin}
         self._about: dict[str, Any] = json.loads(json.dumps(about, default=str))
         self._room = room
         self._made = self._finished = False

@@ -83,7 +83,7 @@ def _backdrop(source: RasterSource, side: int) -> Backdrop:
     bands = rgb_bands(source)
     scene = source.preview(bands, side)
     pixel = Measure.of_grid(source.grid).pixel(source.grid)
-    a, b, _, d, e, _ = source.grid.transform
+    a, b, _, d, e, _ = source.grid.transform[:6]
     width, height = pixel or (float(np.hypot(a, d)), float(np.hypot(b, e)))
     return Backdrop(
         false_colour(scene) if scene.valid.any() else np.ones((*scene.shape, 3)),

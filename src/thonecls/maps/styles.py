@@ -12,8 +12,9 @@ import numpy as np
 from matplotlib.colors import to_hex
 
 from thonecls.files import write_atomically
-from thonecls.maps.cogs import MISSING, plain_text
+from thonecls.maps.cogs import plain_text
 from thonecls.report.plots import CLASS, QUIET
+from thonecls.scene import NO_DATA
 
 Kind = Literal["probability", "classes"]
 RAMP = "viridis"
@@ -48,7 +49,7 @@ def write_layer_qml(
     limit: greys up to it and hot colours beyond, of equal steps by ratio. The description goes to
     the layer's notes.
     """
-    top = scale * (MISSING - 1)
+    top = scale * (NO_DATA - 1)
     if limit is None:
         stops = _even_stops(top)
     else:

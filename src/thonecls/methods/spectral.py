@@ -25,6 +25,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from thonecls.errors import ConfigError, LabelError, SceneError
 from thonecls.extras import need
+from thonecls.metrics import puf
 from thonecls.scene import Scene
 from thonecls.splits import IntArray, Labels, check_labels
 
@@ -335,22 +336,10 @@ def spread(spectra: Array) -> Array:
     return np.asarray(ledoit_wolf(spectra, assume_centered=True)[0])
 
 
-def lee_liu(recall: float, share: float, floor: float) -> float:
-    """rec² / q, proportional to precision × recall (Lee and Liu 2003).
-
-    recall: of held-out positives; share: q, of held-out unlabeled pixels that are mapped, kept
-    above `floor`, as a map of almost nothing would win otherwise.
-
-    >>> round(lee_liu(0.9, 0.2, 0.01), 2)
-    4.05
-    """
-    return recall**2 / max(share, floor)
-
-
 def _choose_costs(
     x: Array, y: NDArray[np.bool_], rng: np.random.Generator
 ) -> tuple[float, dict[bool, float]]:
-    """Kernel width and costs of both classes that do best by `lee_liu` over the folds."""
+    """Kernel width and costs of both classes that do best by `puf` over the folds."""
     fold = np.empty(len(x), dtype=np.int64)
     for kind in (y, ~y):  # each fold holds out a like share of both kinds
         fold[kind] = rng.permutation(int(kind.sum())) % FOLDS
@@ -367,7 +356,7 @@ def _choose_costs(
                     machine = SVC(kernel="precomputed", class_weight=costs)
                     machine.fit(kernel[np.ix_(seen, seen)], y[seen])
                     mapped[out] = machine.predict(kernel[np.ix_(out, seen)])
-                value = lee_liu(mapped[y].mean(), mapped[~y].mean(), 1 / (~y).sum())
+                value = float(puf(mapped[y].mean(), mapped[~y].mean(), 1 / (~y).sum()))
                 if value > best:
                     best, chosen = value, (gamma, costs)
     return chosen

@@ -14,7 +14,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
 from thonecls.metrics import Scores
-from thonecls.report.diagrams import (
+from thonecls.report.plots import (
     draw_disagreement,
     draw_novelty,
     draw_probability,

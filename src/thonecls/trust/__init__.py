@@ -13,6 +13,7 @@ from thonecls.places import (
     spectral_components,
     unlike_labels,
 )
+from thonecls.trust.agreement import Opinion, Stability, Votes, compare, count_votes, stability
 from thonecls.trust.assessment import HeldOut, TrustReport, assess, summarise
 from thonecls.trust.cautions import Caution, Level
 from thonecls.trust.evidence import (
@@ -31,8 +32,6 @@ from thonecls.trust.evidence import (
     span,
     wilson,
 )
-from thonecls.trust.opinions import Opinion, compare
-from thonecls.trust.stability import Stability, Votes, count_votes, stability
 from thonecls.trust.thresholds import Choice, Curve, choose_threshold, threshold_curve
 from thonecls.trust.verification import STRATA, Verification, draw_points, stratify, verify
 

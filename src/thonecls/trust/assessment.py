@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thonecls.errors import LabelError
-from thonecls.metrics import evaluate_pu
+from thonecls.metrics import evaluate_pu, puf
 from thonecls.places import Places
 from thonecls.priors import Prior
+from thonecls.trust.agreement import Opinion, Stability, Votes, stability
 from thonecls.trust.cautions import (
     Caution,
     Level,
@@ -38,8 +39,6 @@ from thonecls.trust.evidence import (
     resample,
     span,
 )
-from thonecls.trust.opinions import Opinion
-from thonecls.trust.stability import Stability, Votes, stability
 from thonecls.trust.thresholds import Choice, Curve, choose_threshold, threshold_curve
 
 DEGENERATE = "Check the labels and the nodata value with `thonecls check`, and train again."
@@ -208,7 +207,7 @@ def _judge(
         precision=precision,
         f1=f1,
         fpr=fpr,
-        puf=recall.value**2 / max(share, curve.floor),
+        puf=float(puf(recall.value, share, curve.floor)),
         pauc=pauc,
         auc=auc_from_pu(pauc, prevalence.value),
         curve=curve,

@@ -9,9 +9,8 @@ from typing import Literal
 import numpy as np
 
 from thonecls.places import Places
+from thonecls.trust.agreement import Opinion, Stability
 from thonecls.trust.evidence import BOUND, Estimate, Prevalence, percent, span
-from thonecls.trust.opinions import Opinion
-from thonecls.trust.stability import Stability
 
 Level = Literal["good", "check", "poor"]
 

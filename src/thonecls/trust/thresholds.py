@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from thonecls import metrics
 from thonecls.errors import ConfigError
 from thonecls.trust.evidence import all_rates, percent
 
@@ -49,7 +50,7 @@ def threshold_curve(
     where = (np.quantile(scores, parts) for scores in (held_out, unlabeled))
     thresholds = np.unique(np.concatenate([np.linspace(0, 1, 201), *where]).round(4))
     tpr, ppp = _above(held_out, thresholds), _above(unlabeled, thresholds)
-    puf = tpr**2 / np.maximum(ppp, floor)
+    puf = metrics.puf(tpr, ppp, floor)
     precision, f1, _ = all_rates(tpr, ppp, np.asarray(0 if prevalence is None else prevalence))
     return Curve(
         tuple(thresholds.tolist()),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from thonecls.workflow.report import TruthFile as TruthFile
     from thonecls.workflow.report import write_report as write_report
     from thonecls.workflow.sample import draw_sample as draw_sample
-    from thonecls.workflow.suggest import suggest_places as suggest_places
+    from thonecls.workflow.sample import suggest_places as suggest_places
     from thonecls.workflow.train import train_scene as train_scene
 
 _HOMES = {
@@ -26,7 +26,7 @@ _HOMES = {
     "describe": "thonecls.workflow.info",
     "estimate_priors": "thonecls.workflow.info",
     "map_scene": "thonecls.workflow.map",
-    "suggest_places": "thonecls.workflow.suggest",
+    "suggest_places": "thonecls.workflow.sample",
     "train_scene": "thonecls.workflow.train",
     "write_report": "thonecls.workflow.report",
 }

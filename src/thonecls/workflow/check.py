@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from thonecls.io.inputs import LabelInput, SceneInput, read_labels, read_scene
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.io.raster import RasterSource, find_bad_bands
-from thonecls.io.vector.crs import describe
 from thonecls.method.config import FAST, TrainConfig
 from thonecls.method.novelty import find_odd
 from thonecls.methods import METHODS
@@ -102,7 +101,7 @@ def _about_scene(scene: SceneInput, sample: FloatArray) -> list[Finding]:
     rows, columns = grid.shape
     found = [Finding("size", f"{rows:,} rows × {columns:,} columns, {source.bands} bands in use")]
     if grid.georeferenced:
-        found.append(Finding("place", describe(grid)))
+        found.append(Finding("place", grid.describe()))
     else:
         found.append(Finding("place", "no CRS: the map will have none either", "note"))
     if scene.wavelengths:

@@ -1,20 +1,36 @@
-"""Labels by models that have not seen them, whatever the method; and what other methods say."""
+"""Labels by models that have not seen them, and the evidence by which a map is judged."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from thonecls.errors import LabelError
 from thonecls.method.collage import cover
-from thonecls.method.model import Crossfit, Scorer
+from thonecls.method.fit import OnStep, checkpoints
+from thonecls.method.model import Crossfit, Model, Scorer, resolve_device
+from thonecls.methods import deep
+from thonecls.methods.costs import training_cost
 from thonecls.methods.models import AnyModel
 from thonecls.methods.spectral_model import fit_spectral, thinned
-from thonecls.scene import BoolArray, FloatArray, Scene, Source
-from thonecls.splits import Folds, coverage_of, judging_folds
+from thonecls.parallel import is_death, run_all, workers
+from thonecls.scene import BoolArray, FloatArray, Scene, Source, read_all
+from thonecls.splits import Folds, Labels, coverage_of, draw_labels, judging_folds, with_negatives
+from thonecls.trust import lattice, spectral_components, unlike_labels
+from thonecls.workflow.options import Task
+from thonecls.workflow.run_folder import Evidence, fold_path
+from thonecls.workflow.spectra import read_lattice, spectra_at
 
+SPECTRA = 500  # labels and pixels whose spectra are kept
 SIDE = 64  # pixels of the windows in which labels are scored
 MOST = 500  # labels that a second opinion learns from: it is to take seconds
 OPINIONS = ("matched-filter", "biased-svm")  # seconds each, and no package beside the usual ones
@@ -102,3 +118,214 @@ def second_opinions(
 def nothing_left_out(pixels: NDArray[np.int64]) -> Crossfit:
     """Of a training that leaves no label out."""
     return Crossfit(pixels, np.full(pixels.size, -1), np.full(pixels.size, np.nan, np.float32))
+
+
+OnFold = Callable[[int, int, int], None]  # how many are done, of how many, how many at a time
+MEMORY = 0.5  # of the machine's that trainings side by side may take
+
+
+def leave_out(
+    task: Task,
+    models: Sequence[AnyModel],
+    *,
+    jobs: int,
+    resume: bool,
+    checkpoint_every: float,
+    on_step: OnStep | None = None,
+    on_fold: OnFold | None = None,
+) -> Crossfit:
+    """Labels by networks that were trained without them; those that are there already are kept.
+
+    jobs: processes at most; the result is the same in bits for any number of them. If somebody
+    stops one of the trainings, no label counts as left out.
+    """
+    pixels, options = np.flatnonzero(task.positives), task.options
+    if not options.folds or not all(model.training["finished"] for model in models):
+        return nothing_left_out(pixels)
+    source, device = task.scene.source, task.config.device
+    parts = parts_without(task.positives, options.folds, options.seed)
+    jobs, threads = shared_out(task, min(jobs, len(parts)))
+    how = (threads, checkpoint_every, resume)
+    going_on = True
+
+    def calls() -> Iterator[tuple[int, Callable[..., bool], tuple[Any, ...]]]:
+        for number, some in parts.items():
+            if going_on:
+                callback = on_step if jobs == 1 else None
+                yield number, train_fold, (task, some, number, *how, callback)
+
+    if on_fold is not None and parts:
+        on_fold(0, len(parts), jobs)
+    with workers(jobs) as (pool, room):
+        for done, (number, future) in enumerate(run_all(pool, room, calls()), 1):
+            try:
+                finished = future.result()
+            except Exception as error:
+                if not is_death(error):
+                    raise
+                # Probably out of memory: alone it has more.
+                finished = train_fold(task, parts[number], number, threads, checkpoint_every, True)
+            going_on &= finished
+            if on_fold is not None:
+                on_fold(done, len(parts), jobs)
+    if not going_on:
+        return nothing_left_out(pixels)
+
+    def trained(_: BoolArray, number: int) -> Model:
+        return Model.load(fold_path(task.out, number))
+
+    return crossfit(
+        trained, source, task.positives, folds=options.folds, seed=options.seed, device=device
+    )
+
+
+def shared_out(task: Task, jobs: int) -> tuple[int, int]:
+    """How many folds are trained at a time, and by how many threads each.
+
+    Side by side only if each has a core of its own and memory is enough, and not on a GPU. The
+    threads depend on cores and folds alone, as bits of a training do on them.
+    """
+    cores, folds = torch.get_num_threads(), task.options.folds
+    if cores < folds or resolve_device(task.config.device).type != "cpu":
+        return 1, cores
+    threads = cores // folds
+    pixels = task.positives.size
+    room = MEMORY * _memory() // training_cost(task.config, pixels, threads).memory
+    return max(1, int(min(jobs, room))), threads
+
+
+def _memory() -> float:
+    """Of the machine, in bytes; without end where that is not told."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return float("inf")
+
+
+def train_fold(
+    task: Task,
+    positives: BoolArray,
+    number: int,
+    threads: int,
+    checkpoint_every: float,
+    resume: bool,
+    on_step: OnStep | None = None,
+) -> bool:
+    """Train the network of a fold and save it; False if somebody stopped it."""
+    path, kept = fold_path(task.out, number), fold_path(task.out, number, "checkpoint-fold")
+    if resume and path.exists() and not checkpoints(kept):
+        return True
+    with _threads(threads), _stoppable() as stopped:
+        model = deep.train(
+            task.options.method,
+            task.scene.source,
+            labels_of(task, positives, task.options.seed),
+            config=task.config,
+            generator=torch.Generator().manual_seed(task.options.seed),
+            on_step=on_step or stopped,
+            checkpoint=kept,
+            checkpoint_every=checkpoint_every,
+            resume=resume,
+        )
+    if not model.training["finished"]:
+        return False
+    model.save(path)
+    for file in checkpoints(kept):
+        file.unlink()
+    return True
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """So many threads, in PyTorch and NumPy alike."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        with threadpool_limits(count):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _stoppable() -> Iterator[OnStep | None]:
+    """In a process of its own, Ctrl-C asks for an orderly end, as it does in the first one."""
+    if multiprocessing.parent_process() is None:
+        yield None
+        return
+    asked: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: asked.append(number))
+    try:
+        yield lambda _: bool(asked)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def labels_of(task: Task, positives: BoolArray, seed: int) -> Labels | BoolArray:
+    """What a network learns from.
+
+    If some negatives are known, they count among the unlabeled pixels for more than their number.
+    """
+    if task.labels.negatives is None:
+        return positives
+    valid = read_all(task.scene.source).valid
+    labels = draw_labels(positives, valid, task.config.unlabeled, np.random.default_rng(seed))
+    return with_negatives(labels, np.flatnonzero(task.labels.negatives & valid))
+
+
+Lattice = tuple[NDArray[np.int64], NDArray[np.int64]]  # rows and columns
+
+
+def spread_out(shape: tuple[int, int], at: Lattice | None = None) -> NDArray[np.int64]:
+    """The flat indices of the pixels that a map is judged by: of a lattice, else the even one."""
+    rows, columns = at or lattice(shape)
+    return (rows[:, None] * shape[1] + columns).ravel()
+
+
+def gather_evidence(
+    source: Source,
+    positives: BoolArray,
+    left_out: Crossfit,
+    unlabeled: FloatArray,
+    *,
+    method: str,
+    at: Lattice | None = None,
+    seed: int = 0,
+    wavelengths: tuple[float, ...] | None = None,
+) -> tuple[Evidence, list[str]]:
+    """What a map is judged by, and the methods that have an opinion on it.
+
+    unlabeled: (models, pixels) of the map at `spread_out`, of the lattice `at`; method: which made
+    the map.
+    """
+    rng = np.random.default_rng(seed)
+    labelled = left_out.pixels
+    if labelled.size > SPECTRA:
+        labelled = rng.choice(labelled, SPECTRA, replace=False)
+    spectra = spectra_at(source, labelled)
+    rows, columns = at or lattice(source.shape)
+    looked_at = read_lattice(source, rows, columns)
+    opinions = second_opinions(source, positives, looked_at, seed=seed, but=method)
+    seen = looked_at.cube[:, looked_at.valid].T
+    together = spectral_components(np.concatenate([spectra, seen]))
+    unlike = np.zeros(looked_at.shape, dtype=bool)
+    unlike[looked_at.valid] = unlike_labels(together[: len(spectra)], together[len(spectra) :])
+    components = np.full((*looked_at.shape, together.shape[1]), np.nan, np.float32)
+    components[looked_at.valid] = together[len(spectra) :]
+    some = np.sort(rng.choice(len(seen), min(SPECTRA, len(seen)), replace=False))
+    scores = [scores.ravel() for scores in opinions.values()]
+    evidence = Evidence(
+        labels=left_out.pixels,
+        fold=left_out.fold,
+        crossfit=left_out.probability,
+        unlabeled=unlabeled,
+        rows=rows,
+        columns=columns,
+        opinions=np.stack(scores) if scores else np.empty((0, unlike.size), np.float32),
+        unlike=unlike.ravel(),
+        components=components.reshape(unlike.size, -1),
+        label_spectra=spectra,
+        scene_spectra=seen[some],
+        wavelengths=np.array(wavelengths or (), dtype=np.float64),
+    )
+    return evidence, list(opinions)

@@ -12,6 +12,7 @@ import torch
 from thonecls.datasets import indian_pines
 from thonecls.errors import FileError
 from thonecls.files import check_writable
+from thonecls.io.grid import Grid
 from thonecls.io.inputs import LabelInput, SceneInput
 from thonecls.method.config import TrainConfig
 from thonecls.method.fit import OnStep, fit
@@ -19,13 +20,11 @@ from thonecls.methods.models import AnyModel
 from thonecls.metrics import evaluate
 from thonecls.ratio.model import crossfit_ratio
 from thonecls.report.plots import Truth, draw_errors
-from thonecls.scene import Grid
 from thonecls.splits import paper_split
 from thonecls.workflow.crossfit import nothing_left_out
-from thonecls.workflow.finish import Task, draw_training, make_and_judge, marks_of, tell
+from thonecls.workflow.finish import draw_training, make_and_judge, marks_of, tell
 from thonecls.workflow.map import score_here
-from thonecls.workflow.options import TrainOptions
-from thonecls.workflow.outputs import read_probability
+from thonecls.workflow.options import Task, TrainOptions
 from thonecls.workflow.pictures import draw_array_overview
 from thonecls.workflow.run_folder import (
     ERRORS,
@@ -34,6 +33,7 @@ from thonecls.workflow.run_folder import (
     is_unfinished,
     making,
     model_path,
+    read_probability,
     read_run,
     write_json,
 )

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from thonecls.io.inputs import LabelInput, SceneInput
 from thonecls.maps import Marks
-from thonecls.method.config import TrainConfig
 from thonecls.method.losses import ADDITIVE
 from thonecls.method.model import Crossfit
 from thonecls.methods.models import AnyModel
 from thonecls.metrics import find_degenerate
 from thonecls.report.plots import draw_curves
-from thonecls.scene import BoolArray
-from thonecls.workflow.evidence import gather_evidence, save_evidence, spread_out
+from thonecls.workflow.crossfit import gather_evidence, spread_out
 from thonecls.workflow.layers import Style
 from thonecls.workflow.map import (
     OnWindow,
@@ -29,7 +26,7 @@ from thonecls.workflow.map import (
     tags_of,
     threshold_of,
 )
-from thonecls.workflow.options import TrainOptions
+from thonecls.workflow.options import Task
 from thonecls.workflow.report import TruthFile, make_report
 from thonecls.workflow.run_folder import (
     CURVES,
@@ -38,21 +35,10 @@ from thonecls.workflow.run_folder import (
     attempt,
     digests,
     model_files,
+    save_evidence,
     write_json,
 )
 from thonecls.workflow.spectra import judged_at
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """A training that is ready to begin."""
-
-    out: Path
-    scene: SceneInput
-    labels: LabelInput
-    positives: BoolArray
-    config: TrainConfig
-    options: TrainOptions
 
 
 def conclude(

@@ -11,7 +11,6 @@ from thonecls.io.arrays import read_array
 from thonecls.io.inputs import is_array, read_labels, read_scene
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.io.raster import open_raster
-from thonecls.io.vector.crs import describe as describe_grid
 from thonecls.method.config import FAST
 from thonecls.methods.models import AnyModel, load_model
 from thonecls.methods.spectral_model import SpectralModel
@@ -57,7 +56,7 @@ def _describe_raster(path: Path, variable: str | None) -> dict[str, Any]:
     found: dict[str, Any] = {
         "scene": str(path),
         "bands": source.bands,
-        "place": describe_grid(source.grid),
+        "place": source.grid.describe(),
         "left_out": list(source.dropped),
     }
     if source.wavelengths:

@@ -15,6 +15,7 @@ from thonecls.files import writing_array
 from thonecls.io.inputs import SceneInput, is_raster
 from thonecls.maps import LayerWriter, MapWriter
 from thonecls.method.model import Scored
+from thonecls.scene import NO_DATA
 from thonecls.workflow.run_folder import clear_outputs
 
 STRIP = 1024  # rows at a time
@@ -165,7 +166,7 @@ class _Arrays:
         for start in range(0, len(self.arrays["map"]), STRIP):
             rows = slice(start, start + STRIP)
             part = self.arrays["probability"][rows]
-            self.arrays["map"][rows] = np.where(np.isfinite(part), part > self.threshold, 255)
+            self.arrays["map"][rows] = np.where(np.isfinite(part), part > self.threshold, NO_DATA)
 
 
 def _open_arrays(

@@ -22,11 +22,10 @@ from thonecls.maps.cogs import plain_text
 from thonecls.method.model import Scored, Scorer
 from thonecls.methods.models import AnyModel, load_model
 from thonecls.parallel import result_of, run_all, workers
-from thonecls.scene import Source
+from thonecls.scene import NO_DATA, Source
 from thonecls.version import software
 from thonecls.workflow.identity import asked_of_map
 from thonecls.workflow.layers import Style, writing_layers
-from thonecls.workflow.outputs import read_map_strips, read_novelty_strips
 from thonecls.workflow.pictures import draw_overview
 from thonecls.workflow.run_folder import (
     GIVEN,
@@ -42,6 +41,8 @@ from thonecls.workflow.run_folder import (
     is_unfinished,
     making,
     model_files,
+    read_map_strips,
+    read_novelty_strips,
     read_run,
     refuse_unfinished,
     write_json,
@@ -50,7 +51,6 @@ from thonecls.workflow.scaling import LOOKED_AT, on_scale
 from thonecls.workflow.spectra import look_over
 
 OnWindow = Callable[[int, int], None]
-NODATA = 255  # in a map: 1 the class, 0 other
 GUESSED = 0.2  # of a scene unlike the training scene: more is worth a word
 TILE = 512  # pixels a side of what a cluster's worker scores at a time
 
@@ -123,7 +123,7 @@ def _count(out: Path) -> tuple[int, int]:
     """Valid and mapped pixels of the map that was written."""
     valid = mapped = 0
     for strip in read_map_strips(out):
-        valid += int((strip != NODATA).sum())
+        valid += int((strip != NO_DATA).sum())
         mapped += int((strip == 1).sum())
     return valid, mapped
 

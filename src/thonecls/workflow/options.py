@@ -10,10 +10,12 @@ from typing import Any
 from unicodedata import category
 
 from thonecls.errors import ConfigError
+from thonecls.io.inputs import LabelInput, SceneInput
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.method.config import PRESETS, TrainConfig
 from thonecls.methods import METHODS, unknown_method
 from thonecls.methods.settings import SETTINGS, settings
+from thonecls.scene import BoolArray
 from thonecls.schema import MOST_LABEL
 from thonecls.splits import Coverage
 from thonecls.workflow.run_folder import GIVEN, check_minimum_area, check_threshold
@@ -70,6 +72,18 @@ class TrainOptions:
             raise ConfigError(f"'folds' must be 0, or from 2 to 20. Got {self.folds} instead")
         if self.estimate_prior is not None and not METHODS[self.method].needs_prior:
             raise ConfigError(f"{self.method} needs no class prior: leave out --estimate-prior")
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A training that is ready to begin."""
+
+    out: Path
+    scene: SceneInput
+    labels: LabelInput
+    positives: BoolArray
+    config: TrainConfig
+    options: TrainOptions
 
 
 USUAL: dict[str, Any] = {

@@ -11,7 +11,7 @@ from thonecls.io.inputs import SceneInput
 from thonecls.io.raster import RasterSource
 from thonecls.maps import MAP, Backdrop, Marks, draw_map, name_bands, write_quicklook
 from thonecls.report.plots import false_colour
-from thonecls.scene import Scene, Source
+from thonecls.scene import NO_DATA, Scene, Source
 from thonecls.workflow.run_folder import OVERVIEW
 
 PICTURE = 2000  # pixels that a side of the overview shows at most
@@ -59,7 +59,7 @@ def draw_array_overview(
     """overview.png of a scene without georeference; of a large one every n-th row and column."""
     step = _step(source)
     mapped = np.load(out / "map.npy", mmap_mode="r")[::step, ::step]
-    values = np.where(mapped == 255, np.nan, mapped)
+    values = np.where(mapped == NO_DATA, np.nan, mapped)
     backdrop = _backdrop(source, rgb, wavelengths)
     draw_map(out / OVERVIEW, backdrop, values, title=title, label=label, marks=marks)
 

@@ -14,6 +14,7 @@ import numpy as np
 from thonecls import schema
 from thonecls.errors import FileError, LabelError
 from thonecls.files import check_writable, locked, write_atomically
+from thonecls.io.grid import Grid
 from thonecls.io.inputs import read_labels, read_truth
 from thonecls.io.options import LabelOptions
 from thonecls.maps import Measure
@@ -38,7 +39,7 @@ from thonecls.report.report import (
     render,
     summarise_points,
 )
-from thonecls.scene import BoolArray, Grid
+from thonecls.scene import BoolArray
 from thonecls.schema import Rule
 from thonecls.trust import (
     TrustReport,
@@ -49,9 +50,7 @@ from thonecls.trust import (
     summarise,
 )
 from thonecls.version import software
-from thonecls.workflow.evidence import Evidence, load_evidence
 from thonecls.workflow.options import repeat_command
-from thonecls.workflow.outputs import read_novelty, read_probability
 from thonecls.workflow.run_folder import (
     ANEW,
     CURVES,
@@ -60,9 +59,13 @@ from thonecls.workflow.run_folder import (
     REPORT,
     REPORT_JSON,
     RUN,
+    Evidence,
     check_run,
     check_together,
+    load_evidence,
     model_files,
+    read_novelty,
+    read_probability,
     read_run,
     write_json,
 )

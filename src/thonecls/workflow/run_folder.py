@@ -1,16 +1,28 @@
-"""The files of a run's folder, and what may not be overwritten."""
+"""The folder of a run or a map: its files, what may not be overwritten, and reading them back."""
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rasterio.windows import Window
 
 from thonecls import schema
 from thonecls.errors import ConfigError, FileError, ModelError
 from thonecls.files import digest_of, locked, write_atomically
+from thonecls.io.arrays import read_array
+from thonecls.io.grid import Grid
+from thonecls.io.raster import open_gdal
+from thonecls.scene import NO_DATA, FloatArray
+from thonecls.schema import EVIDENCE as EVIDENCE_RULES
+from thonecls.schema import MismatchError, check_arrays
 
 RUN, EVIDENCE = "run.json", "evidence.npz"
 SUMMARY = "map.json"
@@ -21,6 +33,7 @@ POLYGONS = "polygons.gpkg"
 GIVEN = "given by hand"  # why a threshold is what it is
 ANEW = "choose another folder, or train again"
 REPORT, REPORT_JSON = "report.html", "report.json"
+MAP = "map.tif"
 LAYERS = ("map", "probability", "uncertainty", "novelty")
 MODELS, CHECKPOINTS, FOLDS = (f"{kind}*.safetensors" for kind in ("model", "checkpoint", "fold-"))
 
@@ -221,3 +234,149 @@ def check_minimum_area(area: float | None) -> None:
     """Refuse what is no area of polygons; None stands for that of a few pixels."""
     if area is not None and not 0 <= area < float("inf"):
         raise ConfigError(f"'minimum_area' must be 0 or more. Got {area!r} instead")
+
+
+STRIP = 512  # rows at a time
+
+
+def read_map_strips(out: Path) -> Iterator[NDArray[np.uint8]]:
+    """The map in a folder, some rows at a time: 1 the class, 0 other, 255 nodata."""
+    if not (out / MAP).exists():
+        array = np.load(out / "map.npy", mmap_mode="r")
+        for start in range(0, len(array), STRIP):
+            yield np.asarray(array[start : start + STRIP])
+        return
+    with open_gdal(str(out / MAP), out / MAP) as file:
+        for start in range(0, file.height, STRIP):
+            window = Window(0, start, file.width, min(STRIP, file.height - start))
+            yield _read_part(file, out / MAP, window)
+
+
+def read_probability(out: Path) -> tuple[Grid, FloatArray]:
+    """Where the map of a folder lies, and its probabilities, NaN on nodata."""
+    found = _read_layer(out, "probability")
+    if found is None:
+        raise FileError(f"{out} holds no map: name the folder of a training")
+    return found
+
+
+def read_novelty(out: Path) -> FloatArray | None:
+    """How unlike the training scene pixels are, NaN on nodata, where a folder tells it."""
+    found = _read_layer(out, "novelty")
+    return None if found is None else found[1]
+
+
+def read_novelty_strips(out: Path) -> Iterator[FloatArray]:
+    """The same, some rows at a time."""
+    path = out / "novelty.tif"
+    if not path.exists():
+        whole = read_novelty(out)
+        yield from () if whole is None else (whole,)
+        return
+    with open_gdal(str(path), path) as file:
+        for start in range(0, file.height, STRIP):
+            window = Window(0, start, file.width, min(STRIP, file.height - start))
+            yield _values(_read_part(file, path, window), file.scales[0])
+
+
+def _read_layer(out: Path, name: str) -> tuple[Grid, FloatArray] | None:
+    """A layer of a map, NaN on nodata, and where it lies; None where there is no such layer."""
+    if (out / f"{name}.npy").exists():
+        array = read_array(out / f"{name}.npy", axes=2)
+        return Grid(array.shape), array
+    path = out / f"{name}.tif"
+    if not path.exists():
+        return None
+    with open_gdal(str(path), path) as file:
+        values = _values(_read_part(file, path), file.scales[0])
+        crs = file.crs.to_wkt() if file.crs else None
+        grid = Grid((file.height, file.width), tuple(file.transform)[:6], crs)
+    return grid, values
+
+
+def _values(raw: NDArray[Any], scale: float) -> FloatArray:
+    missing = raw == NO_DATA if raw.dtype == np.uint8 else ~np.isfinite(raw)
+    return np.where(missing, np.float32("nan"), raw * np.float32(scale)).astype(np.float32)
+
+
+def _read_part(file: Any, path: Path, window: Window | None = None) -> NDArray[Any]:
+    try:
+        return np.asarray(file.read(1, window=window))
+    except OSError as error:  # GDAL's own words are in the cause
+        raise FileError(
+            f"cannot read {path} ({error.__cause__ or error}): map the scene again"
+        ) from error
+
+
+MOST_EVIDENCE = 2**30  # bytes of evidence, unpacked
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What a map is judged by.
+
+    labels: (n,) flat indices; fold: (n,) of each, -1 where it was never left out; crossfit: (n,)
+    its probability by a model that has not seen it, NaN where there is none. unlabeled: (models,
+    pixels), the probability by each model on the lattice of pixels rows × columns; opinions:
+    (methods, pixels), scores by other methods there. label_spectra, scene_spectra: (pixels, C), as
+    the file has them; wavelengths: (C,), empty where they are not known; unlike: (pixels,) of the
+    lattice, 1 where a spectrum is unlike any label's; components: (pixels, k) of its spectra,
+    white, NaN on nodata.
+    """
+
+    labels: NDArray[np.int64]
+    fold: NDArray[np.int64]
+    crossfit: FloatArray
+    unlabeled: FloatArray
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    opinions: FloatArray
+    unlike: NDArray[np.bool_]
+    components: FloatArray
+    label_spectra: FloatArray
+    scene_spectra: FloatArray
+    wavelengths: NDArray[np.float64]
+
+
+def _check_evidence(
+    arrays: dict[str, NDArray[Any]], shape: tuple[int, int], opinions: int | None
+) -> None:
+    """Refuse arrays that do not fit each other, or not the map."""
+    sizes = check_arrays(arrays, EVIDENCE_RULES)
+    limits = {"labels": shape[0] * shape[1], "rows": shape[0], "columns": shape[1]}
+    for name, limit in limits.items():
+        if arrays[name].size and arrays[name].max() >= limit:
+            raise MismatchError(f"its array '{name}' must lie in a map of {shape[0]} × {shape[1]}")
+    if sizes["pixels"] != sizes["rows"] * sizes["columns"] or not sizes["pixels"]:
+        raise MismatchError("its pixels must lie on a lattice of its rows and columns")
+    if sizes["wavelengths"] not in (0, sizes["bands"]) or not sizes["models"]:
+        raise MismatchError("its spectra and wavelengths must be of the same bands")
+    if opinions not in (None, sizes["opinions"]):
+        raise MismatchError(f"it must hold {opinions} opinions. Got {sizes['opinions']} instead")
+
+
+def save_evidence(out: Path, evidence: Evidence) -> None:
+    """Write evidence.npz, whole or not at all."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **{f.name: getattr(evidence, f.name) for f in fields(evidence)})
+    write_atomically(out / EVIDENCE, buffer.getvalue())
+
+
+def load_evidence(out: Path, shape: tuple[int, int], *, opinions: int | None = None) -> Evidence:
+    """Read what `save_evidence` wrote, of a map of this shape; opinions: how many there must be."""
+    path = out / EVIDENCE
+    try:
+        if not path.is_file():
+            raise ValueError("there is no such file")
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
+            if (size := sum(info.file_size for info in found.zip.infolist())) > MOST_EVIDENCE:
+                raise ValueError(f"it unpacks to {size:,} bytes, more than {MOST_EVIDENCE:,}")
+            if flawed := found.zip.testzip():
+                raise ValueError(f"the checksum of {flawed} differs")
+            arrays = {f.name: found[f.name] for f in fields(Evidence)}
+        _check_evidence(arrays, shape, opinions)
+        return Evidence(**arrays)
+    except Exception as error:  # a damaged file can fail anywhere inside two foreign parsers
+        raise FileError(
+            f"cannot read {path} ({error}): name the folder of a training, or train again"
+        ) from error

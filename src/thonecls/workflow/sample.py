@@ -1,4 +1,4 @@
-"""Points that a person looks at: to learn how right a map is."""
+"""Points that a person looks at: to learn how right a map is, or what it misses."""
 
 from __future__ import annotations
 
@@ -8,13 +8,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thonecls.errors import FileError, LabelError
+from thonecls.errors import ConfigError, FileError, LabelError
+from thonecls.io.grid import Grid
 from thonecls.io.vector import PRESENT, points_path, read_points, write_points
 from thonecls.maps import Measure
-from thonecls.scene import BoolArray, FloatArray, Grid
+from thonecls.scene import BoolArray, FloatArray
+from thonecls.trust.suggestions import suggest
 from thonecls.trust.verification import STRATA, Verification, draw_points, stratify, verify
-from thonecls.workflow.outputs import read_map_strips, read_novelty, read_probability
-from thonecls.workflow.run_folder import RUN, check_together, making, read_run
+from thonecls.workflow.run_folder import (
+    RUN,
+    check_together,
+    load_evidence,
+    making,
+    read_map_strips,
+    read_novelty,
+    read_probability,
+    read_run,
+)
 
 SIZE = 60  # points
 
@@ -94,3 +104,41 @@ def read_told(run: Path) -> dict[str, Any]:
     if "threshold" not in told:
         raise FileError(f"{run} holds no {RUN} of a training: name the folder of a training")
     return told
+
+
+PLACES = 20  # to suggest
+
+
+def suggest_places(
+    run: Path, out: Path | None = None, *, size: int = PLACES, seed: int = 0
+) -> Path:
+    """Write places whose answer would teach a run most; the path of the file.
+
+    In its column `present` belongs 1 where the class is, 0 where it is not, nothing where nobody
+    can tell; `train` takes it by `--answers`.
+    """
+    if size < 1:
+        raise ConfigError(f"'size' must be 1 or more. Got {size} instead")
+    told = read_told(run)
+    grid, _ = read_probability(run)
+    path = points_path(run / "suggestions" if out is None else out, grid)
+    evidence = load_evidence(run, grid.shape)
+    check_together(run, told)
+    at = np.stack(np.meshgrid(evidence.rows, evidence.columns, indexing="ij"), axis=2).reshape(
+        -1, 2
+    )
+    pixels = at[:, 0] * grid.shape[1] + at[:, 1]
+    known = np.stack(np.divmod(evidence.labels, grid.shape[1]), axis=1)
+    chosen = suggest(
+        evidence.unlabeled.mean(axis=0),
+        at.astype(np.float64),
+        evidence.components,
+        known.astype(np.float64),
+        size,
+        np.random.default_rng(seed),
+    )
+    probability = evidence.unlabeled.mean(axis=0)[chosen]
+    write_new_points(
+        path, grid, pixels[chosen], {"probability": [round(float(p), 3) for p in probability]}
+    )
+    return path

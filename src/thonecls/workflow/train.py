@@ -29,12 +29,11 @@ from thonecls.priors import Prior, check_estimators, estimate_priors, usable
 from thonecls.ratio.model import RatioModel, crossfit_ratio
 from thonecls.scene import ArraySource, BoolArray, FloatArray, Scene, Source, read_all, standardize
 from thonecls.splits import check_positives, draw_labels
-from thonecls.workflow.crossfit import crossfit, nothing_left_out
-from thonecls.workflow.finish import Task, conclude, tell
-from thonecls.workflow.folds import OnFold, labels_of, leave_out
+from thonecls.workflow.crossfit import OnFold, crossfit, labels_of, leave_out, nothing_left_out
+from thonecls.workflow.finish import conclude, tell
 from thonecls.workflow.identity import asked_of_training
 from thonecls.workflow.map import OnWindow, score_here
-from thonecls.workflow.options import TrainOptions
+from thonecls.workflow.options import Task, TrainOptions
 from thonecls.workflow.report import TruthFile, read_tested
 from thonecls.workflow.run_folder import (
     BEGUN,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from thonecls.io.raster.bad_bands import find_bad_bands
 from thonecls.io.raster.bands import Band, BandChoice, parse_bands, parse_wavelengths
 from thonecls.io.raster.gdal import open_gdal
-from thonecls.io.raster.matching import match_bands
+from thonecls.io.raster.matching import find_bad_bands, match_bands
 from thonecls.io.raster.source import RasterSource, open_raster
 
 __all__ = [

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from thonecls.errors import FileError
+from thonecls.io.grid import Grid
 from thonecls.io.raster.bands import Band
-from thonecls.scene import BoolArray, Grid
+from thonecls.scene import BoolArray
 
 
 class Form(Protocol):

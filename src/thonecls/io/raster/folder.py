@@ -10,9 +10,9 @@ from xml.sax.saxutils import escape
 from rasterio.dtypes import dtype_rev, typename_fwd
 
 from thonecls.errors import FileError, SceneError
+from thonecls.io.raster.bands import named_wavelength
 from thonecls.io.raster.files import LazyFile, Look
 from thonecls.io.raster.gdal import Gdal, look_gdal, open_gdal
-from thonecls.io.raster.wavelengths import named_wavelength
 
 RASTERS = (".tif", ".tiff", ".jp2", ".img", ".dat", ".bsq", ".bil", ".bip", ".raw", ".vrt", "")
 

@@ -21,10 +21,10 @@ from rasterio.windows import Window
 
 from thonecls.errors import FileError, SceneError
 from thonecls.io.drivers import open_raster_as, raster_drivers
-from thonecls.io.raster.bands import Band
+from thonecls.io.grid import Grid
+from thonecls.io.raster.bands import VECTORS, Band, in_nanometres, named_wavelength, to_number
 from thonecls.io.raster.files import LazyFile, Look, choose_cube
-from thonecls.io.raster.wavelengths import VECTORS, in_nanometres, named_wavelength, to_number
-from thonecls.scene import BoolArray, Grid
+from thonecls.scene import BoolArray
 from thonecls.schema import MOST_BANDS
 
 # GDAL would keep up to 5 % of the machine's memory of what it has read; windows are read once.
@@ -87,7 +87,7 @@ def _header_errors(path: Path) -> Iterator[None]:
 def look_gdal(path: Path, name: str) -> Look:
     """What the header of a GDAL dataset says; `path` is the file it is in."""
     with open_gdal(name, path) as dataset, _header_errors(path):
-        _check_whole(dataset, path)
+        check_whole(dataset, path)
         bands = _bands(dataset, path)
         alpha = next((band.number for band in bands if band.alpha), None)
         return LazyFile(Gdal(path, name, alpha)), _grid(dataset), bands
@@ -120,7 +120,7 @@ def check_netcdf3(path: Path) -> None:
         raise FileError(f"{path} is cut short or damaged ({words}): copy it again") from e
 
 
-def _check_whole(dataset: Any, path: Path) -> None:
+def check_whole(dataset: Any, path: Path) -> None:
     """Refuse a file shorter than its header says, of the forms in which GDAL reads on as zeros."""
     tags = dataset.tags(ns="ENVI")
     if dataset.driver != "ENVI" or tags.get("file_compression", "0") != "0":

@@ -13,10 +13,10 @@ import pyproj
 from numpy.typing import NDArray
 
 from thonecls.errors import FileError, SceneError, ThoneclsError
-from thonecls.io.raster.bands import Band
+from thonecls.io.grid import Grid
+from thonecls.io.raster.bands import VECTORS, Band, in_nanometres
 from thonecls.io.raster.files import LazyFile, Look, choose_cube
-from thonecls.io.raster.wavelengths import VECTORS, in_nanometres
-from thonecls.scene import Bands, BoolArray, Grid
+from thonecls.scene import Bands, BoolArray
 from thonecls.schema import MOST_BANDS
 
 

@@ -15,12 +15,13 @@ from pyproj import CRS
 from pyproj.exceptions import CRSError
 
 from thonecls.errors import FileError, SceneError
+from thonecls.io.grid import Grid
 from thonecls.io.raster.bands import Band, BandChoice, dropped_words
 from thonecls.io.raster.files import LazyFile, Look
 from thonecls.io.raster.folder import data_file, look_folder
 from thonecls.io.raster.gdal import check_netcdf3, look_gdal, open_gdal, subdataset_name
 from thonecls.io.raster.hdf5 import look_hdf5
-from thonecls.scene import Bands, BoolArray, Grid, Scene
+from thonecls.scene import Bands, BoolArray, Scene
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,10 +180,10 @@ def _look(path: Path, variable: str | None, axis: Bands | None) -> Look:
 
 def _check_grid(grid: Grid, path: Path) -> None:
     """Refuse a georeference that leads nowhere."""
-    a, b, _, d, e, _ = grid.transform
-    if not (np.isfinite(grid.transform).all() and a * e - b * d):
+    a, b, _, d, e, _ = grid.transform[:6]
+    if not (np.isfinite(grid.transform[:6]).all() and a * e - b * d):
         raise SceneError(
-            f"the pixels of {path} have no size, by its georeference {grid.transform}: "
+            f"the pixels of {path} have no size, by its georeference {grid.transform[:6]}: "
             "georeference it anew"
         )
     try:

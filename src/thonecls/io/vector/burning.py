@@ -14,21 +14,19 @@ from rasterio.features import rasterize
 from rasterio.transform import Affine
 
 from thonecls.errors import ConfigError, LabelError
+from thonecls.io.grid import Grid, crs_name
 from thonecls.io.vector.crs import (
     Shapes,
-    crs_name,
-    footprint,
     is_finite,
     is_missing,
     parse_crs,
     place,
     refuse,
-    to_pixels,
 )
 from thonecls.io.vector.layers import read_layer
-from thonecls.scene import BoolArray, Grid
+from thonecls.scene import NO_DATA, BoolArray
 
-UNKNOWN = 255  # in a truth map: neither positive nor negative
+UNKNOWN = NO_DATA  # in a truth map: neither positive nor negative
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +83,7 @@ def burn_positives(
     widened = _widen(placed[finite], buffer, grid)
     widened = widened[~is_missing(widened)]
     mask, hit, doubled = _burn(widened, grid, all_touched)
-    near = shapely.intersects(widened, footprint(grid)) & (shapely.get_dimensions(widened) > 0)
+    near = shapely.intersects(widened, grid.footprint) & (shapely.get_dimensions(widened) > 0)
     missed = int((near & ~hit).sum())
     if not hit.any():
         refuse(shapes, own, placed, grid, path.name, buffer)
@@ -177,7 +175,7 @@ def _burn(shapes: Shapes, grid: Grid, all_touched: bool) -> tuple[BoolArray, Boo
     groups = np.split(parts[~point], np.flatnonzero(np.diff(owner[~point])) + 1)
     for i, group in zip(np.unique(owner[~point]), groups, strict=False):
         hit[i] = _burn_group_(mask, group, grid, all_touched)
-    cells = np.floor(to_pixels(shapely.get_coordinates(parts[point]), grid))
+    cells = np.floor(grid.to_pixels(shapely.get_coordinates(parts[point])))
     inside = ((cells >= 0) & (cells < grid.shape[::-1])).all(axis=1)
     columns, rows = cells[inside].astype(np.int64).T
     before = int(mask.sum())
@@ -188,13 +186,13 @@ def _burn(shapes: Shapes, grid: Grid, all_touched: bool) -> tuple[BoolArray, Boo
 
 def _burn_group_(mask: BoolArray, group: Shapes, grid: Grid, all_touched: bool) -> bool:
     """Burn lines and polygons of one feature into the part of the mask that they span."""
-    pixels = to_pixels(shapely.get_coordinates(group), grid)
+    pixels = grid.to_pixels(shapely.get_coordinates(group))
     size = np.array(grid.shape[::-1])
     left, top = np.clip(np.floor(pixels.min(axis=0)) - 1, 0, size).astype(int).tolist()
     right, bottom = np.clip(np.ceil(pixels.max(axis=0)) + 1, 0, size).astype(int).tolist()
     if left >= right or top >= bottom:
         return False
-    a, b, c, d, e, f = grid.transform
+    a, b, c, d, e, f = grid.transform[:6]
     burnt = rasterize(
         list(group),
         out_shape=(bottom - top, right - left),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,7 +11,8 @@ from pyproj import CRS, Transformer
 from pyproj.exceptions import CRSError, ProjError
 
 from thonecls.errors import ConfigError, LabelError
-from thonecls.scene import BoolArray, Grid
+from thonecls.io.grid import Grid, crs_name, extent
+from thonecls.scene import BoolArray
 
 Shapes = NDArray[Any]  # (n,) shapely geometries
 
@@ -28,11 +28,6 @@ def parse_crs(text: str) -> CRS:
         raise ConfigError(
             f"crs must be a CRS that PROJ knows, such as EPSG:4326. Got {text!r} instead"
         ) from e
-
-
-def crs_name(crs: CRS) -> str:
-    """EPSG:32633 where there is such a code, else the name."""
-    return ":".join(crs.to_authority() or (crs.name,))
 
 
 def place(shapes: Shapes, own: CRS | None, grid: Grid, name: str) -> tuple[Shapes, str]:
@@ -57,7 +52,7 @@ def place(shapes: Shapes, own: CRS | None, grid: Grid, name: str) -> tuple[Shape
             return moved, "the file names no CRS; taken as longitude and latitude, EPSG:4326"
     raise LabelError(
         f"{name} names no CRS, and its coordinates ({extent(shapes)}) lie in the scene "
-        f"({extent(footprint(grid))}, {crs_name(scene)}) neither as they are nor as longitude and "
+        f"({extent(grid.footprint)}, {crs_name(scene)}) neither as they are nor as longitude and "
         f"latitude: say their CRS with --crs{_swap_hint(shapes, None, grid)}"
     )
 
@@ -112,23 +107,9 @@ def is_finite(shapes: Shapes) -> BoolArray:
     return finite
 
 
-def footprint(grid: Grid) -> shapely.Polygon:
-    """The scene's outline, in its CRS."""
-    a, b, c, d, e, f = grid.transform
-    rows, columns = grid.shape
-    corners = [(0, 0), (columns, 0), (columns, rows), (0, rows)]
-    return shapely.Polygon([(a * x + b * y + c, d * x + e * y + f) for x, y in corners])
-
-
 def _reach(shapes: Shapes, grid: Grid) -> bool:
     """Whether any shape touches the scene."""
-    return bool(shapely.intersects(shapes[is_finite(shapes)], footprint(grid)).any())
-
-
-def extent(shapes: Shapes | shapely.Geometry) -> str:
-    """The span of x and y, in words."""
-    left, low, right, high = shapely.total_bounds(shapes)
-    return f"x {left:.10g} to {right:.10g}, y {low:.10g} to {high:.10g}"
+    return bool(shapely.intersects(shapes[is_finite(shapes)], grid.footprint).any())
 
 
 def _swap_hint(shapes: Shapes, own: CRS | None, grid: Grid) -> str:
@@ -171,30 +152,8 @@ def refuse(
         step = (
             f"the coordinates are not degrees, as {crs_name(own)} has them: say their CRS (--crs)"
         )
-    scene = "no CRS" if grid.crs is None else crs_name(CRS.from_wkt(grid.crs))
+    scene = grid.crs_name
     raise LabelError(
         f"none of the {len(shapes)} features of {name} lies inside the scene: they span {where}, "
-        f"the scene {extent(footprint(grid))} ({scene}); {step}{_swap_hint(shapes, own, grid)}"
+        f"the scene {extent(grid.footprint)} ({scene}); {step}{_swap_hint(shapes, own, grid)}"
     )
-
-
-def to_pixels(xy: NDArray[np.float64], grid: Grid) -> NDArray[np.float64]:
-    """Column and row, with fractions, of (n, 2) coordinates in the scene's CRS."""
-    a, b, c, d, e, f = grid.transform
-    x, y = (xy - [c, f]).T
-    determinant = a * e - b * d
-    pixels = np.column_stack([e * x - b * y, a * y - d * x]) / determinant
-    # Nearer to an edge than floats of this size can tell is on the edge.
-    coarse = np.spacing(np.abs(xy).max(axis=1, initial=max(abs(c), abs(f)), keepdims=True))
-    noise = 4 * coarse * max(abs(a) + abs(b), abs(d) + abs(e)) / abs(determinant)
-    edges = np.rint(pixels)
-    return np.where(np.abs(pixels - edges) <= noise, edges, pixels)
-
-
-def describe(grid: Grid) -> str:
-    """Size, pixels and extent of a grid, in words."""
-    a, b, _, d, e, _ = grid.transform
-    crs = "no CRS" if grid.crs is None else crs_name(CRS.from_wkt(grid.crs))
-    size = f"{math.hypot(a, d):.7g} × {math.hypot(b, e):.7g}"
-    span = extent(footprint(grid))
-    return f"{grid.shape[0]} rows × {grid.shape[1]} columns of {size}, {span} ({crs})"

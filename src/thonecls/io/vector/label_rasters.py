@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,13 @@ import rasterio
 import shapely
 from pyproj import CRS
 from rasterio._err import CPLE_BaseError
-from rasterio.transform import Affine
 from rasterio.vrt import WarpedVRT
 
 from thonecls.errors import FileError, LabelError
-from thonecls.io.drivers import open_raster_as, raster_drivers
-from thonecls.io.vector.crs import IDENTITY, describe, footprint, to_pixels
-from thonecls.scene import BoolArray, Grid
+from thonecls.io.grid import Grid
+from thonecls.io.raster.gdal import open_gdal
+from thonecls.io.vector.crs import IDENTITY
+from thonecls.scene import BoolArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,18 +60,16 @@ def _read(path: Path, grid: Grid) -> tuple[Any, str]:
     if not path.is_file():
         raise FileError(f"there is no file {path}: check the path")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
-            with open_raster_as(path, raster_drivers(path)) as raster:
-                values, own, note = _read_onto(raster, grid, path.name)
+        with open_gdal(str(path), path) as raster:
+            values, own, note = _read_onto(raster, grid, path.name)
     except (rasterio.errors.RasterioError, CPLE_BaseError) as e:
         raise FileError(  # GDAL's own words are in the cause
             f"cannot read {path} ({e.__cause__ or e}): it must be a whole raster file"
         ) from e
     if not values.count():
         raise LabelError(
-            f"{path.name} has no value inside the scene: it covers {describe(own)}, "
-            f"the scene {describe(grid)}; check that the two belong together"
+            f"{path.name} has no value inside the scene: it covers {own.describe()}, "
+            f"the scene {grid.describe()}; check that the two belong together"
         )
     return values, note
 
@@ -88,13 +85,13 @@ def _read_onto(raster: Any, grid: Grid, name: str) -> tuple[Any, Grid, str]:
         return _mask_invalid(raster.read(1, masked=True)), own, note
     if own.crs is None or grid.crs is None:
         raise LabelError(
-            f"{name} covers {describe(own)}, the scene {describe(grid)}: "
+            f"{name} covers {own.describe()}, the scene {grid.describe()}: "
             "save the labels in the scene's grid, or give both a CRS"
         )
     with WarpedVRT(
         raster,
         crs=grid.crs,
-        transform=Affine(*grid.transform),
+        transform=grid.transform,
         height=grid.shape[0],
         width=grid.shape[1],
         add_alpha=raster.nodata is None,  # so that what it does not cover is told from class 0
@@ -112,8 +109,8 @@ def _compare(own: Grid, grid: Grid) -> tuple[bool, str]:
     plain = IDENTITY in (own.transform, grid.transform) and None in (own.crs, grid.crs)
     if own.shape == grid.shape and plain:
         return True, "laid pixel on pixel: the same size, and one of the two has no georeference"
-    corners = [shapely.get_coordinates(footprint(g)) for g in (own, grid)]
-    apart = np.abs(to_pixels(corners[0], grid) - to_pixels(corners[1], grid)).max()
+    corners = [shapely.get_coordinates(g.footprint) for g in (own, grid)]
+    apart = np.abs(grid.to_pixels(corners[0]) - grid.to_pixels(corners[1])).max()
     aligned = own.shape == grid.shape and apart <= 1e-6
     if aligned and None in (own.crs, grid.crs):
         return True, "in the scene's grid; one CRS is missing and taken as the other"
@@ -122,4 +119,4 @@ def _compare(own: Grid, grid: Grid) -> tuple[bool, str]:
     crs, scene = CRS.from_wkt(own.crs), CRS.from_wkt(grid.crs)
     if aligned and crs.equals(scene, ignore_axis_order=True):
         return True, "in the scene's grid"
-    return False, f"resampled to the nearest neighbour from {describe(own)}"
+    return False, f"resampled to the nearest neighbour from {own.describe()}"

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from thonecls.errors import FileError, LabelError
 from thonecls.files import write_atomically
-from thonecls.io.vector.crs import place, to_pixels
+from thonecls.io.grid import Grid
+from thonecls.io.vector.crs import place
 from thonecls.io.vector.layers import is_vector, read_layer
 from thonecls.io.vector.tables import DELIMITERS
-from thonecls.scene import Grid
 
 IntArray = NDArray[np.int64]
 
@@ -58,7 +58,7 @@ def write_points(
         )
         write_atomically(path, text.getvalue().encode())
         return
-    a, b, c, d, e, f = grid.transform
+    a, b, c, d, e, f = grid.transform[:6]
     x, y = across + 0.5, rows + 0.5
     frame = geopandas.GeoDataFrame(
         {**table, PRESENT: np.full(len(pixels), np.nan)},
@@ -129,7 +129,7 @@ def _read_layer(path: Path, grid: Grid) -> tuple[dict[str, list[str]], IntArray]
     if not (shapely.get_type_id(shapes) == 0).all():
         raise LabelError(f"{path.name} must hold points alone: give the file that was written")
     placed, _ = place(shapes, frame.crs, grid, path.name)
-    at = np.floor(to_pixels(shapely.get_coordinates(placed), grid)).astype(np.int64)[:, ::-1]
+    at = np.floor(grid.to_pixels(shapely.get_coordinates(placed))).astype(np.int64)[:, ::-1]
     names = [name for name in frame.columns if name != frame.geometry.name]
     return {name: [str(cell) for cell in frame[name]] for name in names}, at
 

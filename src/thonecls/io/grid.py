@@ -1,0 +1,94 @@
+"""Where the pixels of a scene lie on Earth: shape, affine transform and CRS as one value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import shapely
+from affine import Affine
+from numpy.typing import NDArray
+from pyproj import CRS
+
+
+@dataclass(frozen=True, init=False)
+class Grid:
+    """Where the pixels of a scene lie on Earth, compared by value.
+
+    shape: rows and columns; transform: from column and row, of the upper left corner of a pixel, to
+    x and y, given as an `Affine` or as its six numbers; crs: as WKT, None if unknown.
+
+    >>> Grid((2, 3)).footprint.bounds
+    (0.0, 0.0, 3.0, 2.0)
+    """
+
+    shape: tuple[int, int]
+    transform: Affine
+    crs: str | None
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        transform: Affine | Sequence[float] = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0),
+        crs: str | None = None,
+    ) -> None:
+        object.__setattr__(self, "shape", shape)  # the fields are frozen
+        object.__setattr__(self, "transform", Affine(*tuple(transform)[:6]))
+        object.__setattr__(self, "crs", crs)
+
+    @property
+    def georeferenced(self) -> bool:
+        return self.crs is not None
+
+    @property
+    def north_up(self) -> bool:
+        """Whether rows run south and columns east."""
+        a, b, _, d, e, _ = self.transform[:6]
+        return self.georeferenced and b == d == 0 and a > 0 and e < 0
+
+    @property
+    def crs_name(self) -> str:
+        """EPSG:32633 where there is such a code, else the name; "no CRS" without one."""
+        return "no CRS" if self.crs is None else crs_name(CRS.from_wkt(self.crs))
+
+    @property
+    def footprint(self) -> shapely.Polygon:
+        """The scene's outline, in its CRS."""
+        a, b, c, d, e, f = self.transform[:6]
+        rows, columns = self.shape
+        corners = [(0, 0), (columns, 0), (columns, rows), (0, rows)]
+        return shapely.Polygon([(a * x + b * y + c, d * x + e * y + f) for x, y in corners])
+
+    def to_pixels(self, xy: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Column and row, with fractions, of (n, 2) coordinates in the scene's CRS."""
+        a, b, c, d, e, f = self.transform[:6]
+        x, y = (xy - [c, f]).T
+        determinant = a * e - b * d
+        pixels = np.column_stack([e * x - b * y, a * y - d * x]) / determinant
+        # Nearer to an edge than floats of this size can tell is on the edge.
+        coarse = np.spacing(np.abs(xy).max(axis=1, initial=max(abs(c), abs(f)), keepdims=True))
+        noise = 4 * coarse * max(abs(a) + abs(b), abs(d) + abs(e)) / abs(determinant)
+        edges = np.rint(pixels)
+        return np.asarray(np.where(np.abs(pixels - edges) <= noise, edges, pixels))
+
+    def describe(self) -> str:
+        """Size, pixels and extent, in words."""
+        a, b, _, d, e, _ = self.transform[:6]
+        size = f"{math.hypot(a, d):.7g} × {math.hypot(b, e):.7g}"
+        rows, columns = self.shape
+        span = extent(self.footprint)
+        return f"{rows} rows × {columns} columns of {size}, {span} ({self.crs_name})"
+
+
+def crs_name(crs: CRS) -> str:
+    """EPSG:32633 where there is such a code, else the name."""
+    return ":".join(crs.to_authority() or (crs.name,))
+
+
+def extent(shapes: NDArray[Any] | shapely.Geometry) -> str:
+    """The span of x and y, in words."""
+    left, low, right, high = shapely.total_bounds(shapes)
+    return f"x {left:.10g} to {right:.10g}, y {low:.10g} to {high:.10g}"
