@@ -926,7 +926,7 @@ def test_rasters_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     content = path.read_bytes()
     for keep in (0, 10, len(content) - 60):
         path.write_bytes(content[:keep])
-        with pytest.raises(FileError, match="cannot (read|open)"):
+        with pytest.raises(FileError, match=r"cannot (read|open)"):
             read_label_raster(path, GRID, target=1)
     write_raster(path, np.stack([CLASSES, CLASSES]), GRID)
     with pytest.raises(FileError, match=r"one band. labels.tif has 2"):
