@@ -20,8 +20,8 @@ import torch
 
 from measure import flops, publish
 from thonecls.method.config import COLLAGE, TrainConfig
-from thonecls.method.data import CollageBatch, CollageGround
-from thonecls.method.loop import Recipe, _start, _step_
+from thonecls.method.data import CollageBatch, CollageData
+from thonecls.method.loop import Procedure, _start, _step_
 
 SIDE, POSITIVES = 145, 100  # of the random scene
 SIZE = 1024  # of the matrices that the machine's peak is measured with
@@ -33,7 +33,7 @@ def sides(config: TrainConfig) -> dict[str, Callable[[], object]]:
     mask = np.zeros((SIDE, SIDE), dtype=bool)
     mask.flat[rng.choice(mask.size, POSITIVES, replace=False)] = True
     generator = torch.Generator().manual_seed(0)
-    ground = CollageGround.prepare(
+    data = CollageData.prepare(
         rng.normal(size=(config.components, SIDE, SIDE)),
         mask,
         block=config.block,
@@ -45,27 +45,27 @@ def sides(config: TrainConfig) -> dict[str, Callable[[], object]]:
         width=config.width,
         generator=generator,
     )
-    recipe: Recipe[CollageBatch] = Recipe()
-    state = _start(ground, config, recipe, generator, None)
-    batches = ground.batches(config.batches, generator)
+    procedure: Procedure[CollageBatch] = Procedure()
+    state = _start(data, config, procedure, generator, None)
+    batches = data.batches(config.batches, generator)
     turn = 0
 
     def step() -> None:
         nonlocal turn
         turn += 1
-        _step_(state, ground, batches[turn % len(batches)], config, recipe)
+        _step_(state, data, batches[turn % len(batches)], config, procedure)
 
     def teacher() -> None:
         with torch.no_grad():
-            ground.logits(state.teacher, batches[0])
+            data.logits(state.teacher, batches[0])
 
     def student() -> None:
         state.student.zero_grad()
-        torch.cat(ground.logits(state.student, batches[0])).square().mean().backward()
+        torch.cat(data.logits(state.student, batches[0])).square().mean().backward()
 
     a, b = torch.randn(2, SIZE, SIZE)
     return {
-        "cut": lambda: ground._cut(batches[0]),
+        "cut": lambda: data._cut(batches[0]),
         "teacher": teacher,
         "student": student,
         "step": step,

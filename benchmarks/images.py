@@ -23,11 +23,11 @@ import torch
 
 from measure import flops, matmul_peak, publish
 from thonecls.images import image_spec
-from thonecls.images.data import ItemGround, Rows
+from thonecls.images.data import ImageData, Rows
 from thonecls.images.networks import NETWORKS
+from thonecls.images.steps import adam
 from thonecls.method.loop import objective
-from thonecls.methods.items import TRAININGS, item_settings
-from thonecls.methods.recipes import adam
+from thonecls.methods.image_training import TRAININGS, item_settings
 
 NAMES = ("cifar10", "fashion-mnist")
 STEPS = 4
@@ -44,7 +44,7 @@ def measure(name: str) -> dict[str, float]:
     items = random.integers(0, 256, (2000, *spec.shape), dtype=np.uint8)
     sizes = TRAININGS["taylor"].sizes
     assert isinstance(sizes, tuple)
-    ground = ItemGround(
+    data = ImageData(
         Rows(items, np.arange(900)),
         Rows(items, np.arange(900, 2000)),
         lambda: NETWORKS[spec.network](spec.shape),
@@ -52,13 +52,13 @@ def measure(name: str) -> dict[str, float]:
         torch.device("cpu"),
     )
     generator = torch.Generator().manual_seed(0)
-    net = ground.new_net(generator)
+    net = data.new_net(generator)
     optimizer = adam(net, config)
-    batches = ground.batches(STEPS + 2, generator)
+    batches = data.batches(STEPS + 2, generator)
 
     def step(number: int) -> None:
         optimizer.zero_grad()
-        objective(net, net, lambda n: ground.logits(n, batches[number]), config).loss.backward()
+        objective(net, net, lambda n: data.logits(n, batches[number]), config).loss.backward()
         optimizer.step()
 
     step(0)

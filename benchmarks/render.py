@@ -24,8 +24,8 @@ from thonecls.benchmark.plan import changed
 from thonecls.datasets import indian_pines
 from thonecls.method.collage import build_pool
 from thonecls.method.config import COLLAGE
+from thonecls.methods import IMAGE_METHODS
 from thonecls.methods.catalogue import as_markdown
-from thonecls.methods.images import as_markdown as image_methods
 from thonecls.report.plots import CLASS, FALSE, false_colour, save_figure
 from thonecls.scene import Scene
 from thonecls.splits import paper_split
@@ -177,7 +177,7 @@ def main() -> None:
     recorded = read_results(RECORDS)
     methods, images = (Path(f"docs/{page}.md") for page in ("methods", "images"))
     insert(methods, "methods", as_markdown())
-    insert(images, "image-methods", image_methods())
+    insert(images, "image-methods", as_markdown(IMAGE_METHODS))
     for name, page in BENCHMARKS.items():
         if (SPEED / f"{name}.json").exists():
             insert(Path(page), name, bench_table(name))

@@ -47,7 +47,7 @@ def main(
         ) -> None:
             probability = progress.snapshot().score(scene)
             f1.append(evaluate(probability, truth == target, test).f1)
-            share.append(progress.figures.share)
+            share.append(progress.metrics.share)
 
         fit(
             scene,

@@ -20,7 +20,7 @@ import torch
 from torch.nn.functional import pad
 
 from measure import extra_memory, flops, interleaved, matmul_peak, memory_of, publish
-from thonecls.method.checkpoint import Keeper, State
+from thonecls.method.checkpoint import Checkpointer, State
 from thonecls.method.config import CHECKPOINT_SECONDS, PAPER
 from thonecls.method.data import logits_at
 from thonecls.method.loop import new_optimizer, objective
@@ -53,8 +53,10 @@ def sides(bands: int, rows: int, columns: int) -> dict[str, Callable[[], None]]:
 
     def ours() -> None:
         student.zero_grad()
-        terms = objective(student, teacher, lambda net: logits_at(net, cube, None, pixels), PAPER)
-        terms.loss.backward()
+        step_losses = objective(
+            student, teacher, lambda net: logits_at(net, cube, None, pixels), PAPER
+        )
+        step_losses.loss.backward()
 
     return {"plain": plain, "ours": ours}
 
@@ -69,8 +71,8 @@ def checkpoint_cost() -> dict[str, float]:
     state = State(student, teacher, optimizer, torch.Generator().get_state(), [0.0])
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "checkpoint"
-        keeper = Keeper(path, "", every=CHECKPOINT_SECONDS)
-        seconds = interleaved({"keep": lambda: keeper.keep(state, now=True)}, 9)["keep"]
+        checkpointer = Checkpointer(path, "", every=CHECKPOINT_SECONDS)
+        seconds = interleaved({"keep": lambda: checkpointer.keep(state, now=True)}, 9)["keep"]
         size = path.stat().st_size / 1e6
     return {
         "MB": size,

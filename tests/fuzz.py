@@ -32,7 +32,7 @@ from thonecls.io.grid import Grid
 from thonecls.io.inputs import read_labels, read_scene
 from thonecls.io.raster import open_raster
 from thonecls.methods.models import load_model
-from thonecls.workflow.spectra import look_over
+from thonecls.workflow.spectra import sample_spectra
 
 GRID = Grid((spoilt.ROWS, spoilt.COLUMNS), tuple(spoilt.PLACE)[:6])
 PART, LONGEST = 500, 600  # cases of a process, and its seconds
@@ -97,7 +97,7 @@ def read_netcdf(folder: Path, rng: random.Random) -> None:
 
 
 def _look(path: Path) -> None:
-    look_over(open_raster(path), 50, np.random.default_rng(0))
+    sample_spectra(open_raster(path), 50, np.random.default_rng(0))
 
 
 def read_envi_header(folder: Path, rng: random.Random) -> None:
@@ -138,7 +138,7 @@ def read_array_file(folder: Path, rng: random.Random) -> None:
         read_labels(path, GRID)
     else:
         scene = read_scene(path, bands=spoilt.BANDS)
-        look_over(scene.source, 50, np.random.default_rng(0))
+        sample_spectra(scene.source, 50, np.random.default_rng(0))
 
 
 def read_table(folder: Path, rng: random.Random) -> None:

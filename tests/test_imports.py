@@ -16,7 +16,6 @@ from thonecls.datasets import write_example
 from thonecls.extras import EXTRAS
 from thonecls.method import config, losses, teacher
 from thonecls.methods import METHODS
-from thonecls.methods.settings import SETTINGS
 from thonecls.methods.spectral import SPECTRAL
 
 LEARNING = ("torch", "sklearn")
@@ -124,5 +123,4 @@ def test_names_without_torch_are_those_of_the_functions() -> None:
 
 def test_every_card_has_a_procedure() -> None:
     networks = {name for name, method in METHODS.items() if method.network}
-    assert networks == set(SETTINGS)
     assert set(METHODS) - networks == {"density-ratio", *SPECTRAL}

@@ -320,7 +320,7 @@ def test_the_page_is_whole_and_escapes_labels(tmp_path: Path) -> None:
     assert "https:" not in page
 
 
-# Figures
+# EpochMetrics
 
 
 def colours(path: Path) -> int:

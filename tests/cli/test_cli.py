@@ -18,7 +18,7 @@ import pytest
 from commands import run
 from thonecls.datasets import Dataset
 from thonecls.method.model import Model
-from thonecls.methods.images import IMAGE_METHODS
+from thonecls.methods import IMAGE_METHODS
 
 QUICK = ["--epochs", "1", "--batches", "2", "--unlabeled", "50", "--width", "0.25"]
 

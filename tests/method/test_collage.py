@@ -18,7 +18,7 @@ from thonecls.datasets import Dataset, synthetic
 from thonecls.errors import LabelError, SceneError
 from thonecls.method.collage import IntArray, Part, Pool, build_pool, random_scenes
 from thonecls.method.config import COLLAGE, TrainConfig
-from thonecls.method.data import CollageGround
+from thonecls.method.data import CollageData
 from thonecls.method.fit import fit
 from thonecls.method.loop import Progress
 from thonecls.method.model import Model
@@ -72,7 +72,7 @@ def test_a_collage_is_cut_to_the_same_bits_as_block_by_block(
 
 def test_a_canvas_has_its_channels_last() -> None:
     rng = np.random.default_rng(0)
-    ground = CollageGround.prepare(
+    data = CollageData.prepare(
         rng.normal(size=(6, 50, 40)),
         np.arange(2000).reshape(50, 40) % 97 == 0,
         block=8,
@@ -84,11 +84,11 @@ def test_a_canvas_has_its_channels_last() -> None:
         width=0.25,
         generator=torch.Generator().manual_seed(0),
     )
-    (batch,) = ground.batches(1, torch.Generator().manual_seed(0))
-    cube, _, _ = ground._cut(batch)
+    (batch,) = data.batches(1, torch.Generator().manual_seed(0))
+    cube, _, _ = data._cut(batch)
     assert cube.shape == (1, 4, 24, 32)
     assert cube.stride() == (4 * 24 * 32, 1, 4 * 32, 4)
-    assert ground.pool.parts[0].features.strides == (4, 4 * 4 * 40, 4 * 4)
+    assert data.pool.parts[0].features.strides == (4, 4 * 4 * 40, 4 * 4)
 
 
 def numbered(rows: int, columns: int) -> Scene:

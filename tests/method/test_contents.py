@@ -16,7 +16,7 @@ import torch
 import strange_models as models
 from thonecls.errors import ModelError
 from thonecls.method import store
-from thonecls.method.checkpoint import LAYOUT, Keeper, State
+from thonecls.method.checkpoint import LAYOUT, Checkpointer, State
 from thonecls.methods.models import load_model
 from thonecls.scene import as_scene
 from thonecls.schema import Array, MismatchError, check_arrays, check_facts, number, text, whole
@@ -133,9 +133,9 @@ def test_a_checkpoint_with_anything_strange_in_it_is_refused(
     name: str, value: object, tmp_path: Path
 ) -> None:
     path = tmp_path / "checkpoint.safetensors"
-    keeper = Keeper(path, "mine", 0)
-    keeper.keep(state(), now=True)
-    keeper.restore_(state())
+    checkpointer = Checkpointer(path, "mine", 0)
+    checkpointer.keep(state(), now=True)
+    checkpointer.restore_(state())
     about, tensors = store.load(path, "checkpoint")
     assert about["layout"] == LAYOUT
     about = {k: v for k, v in about.items() if k not in ("kind", "format", "types")}
@@ -145,7 +145,7 @@ def test_a_checkpoint_with_anything_strange_in_it_is_refused(
         about[name] = value
     store.save(path, "checkpoint", about, tensors)
     with pytest.raises(ModelError, match="train again"):
-        keeper.restore_(state())
+        checkpointer.restore_(state())
 
 
 def test_what_has_no_end_is_refused_at_once(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from thonecls.errors import ConfigError, LabelError, ModelError, SceneError, Tra
 from thonecls.method.config import TrainConfig
 from thonecls.method.data import logits_at
 from thonecls.method.fit import fit
-from thonecls.method.loop import SETTLED_OVER, Figures, Progress, objective
+from thonecls.method.loop import SETTLED_OVER, EpochMetrics, Progress, objective
 from thonecls.method.losses import LOSSES
 from thonecls.method.model import Model
 from thonecls.method.net import FreeOCNet
@@ -43,12 +43,12 @@ def test_one_step_equals_the_dense_algorithm(tiny: TrainConfig) -> None:
     for config in (tiny, replace(tiny, order=5, beta=2.0), replace(tiny, order=1)):
         plain, consistency = dense_objective(student, teacher, cube, batch, config)
         expected = torch.autograd.grad(plain, list(student.parameters()))
-        terms = objective(
+        step_losses = objective(
             student, teacher, lambda net: logits_at(net, cube[None], None, batch), config
         )
-        found = torch.autograd.grad(terms.loss, list(student.parameters()))
-        assert terms.loss.item() == pytest.approx(plain.item(), rel=1e-5)
-        assert terms.consistency.item() == pytest.approx(consistency.item(), rel=1e-5)
+        found = torch.autograd.grad(step_losses.loss, list(student.parameters()))
+        assert step_losses.loss.item() == pytest.approx(plain.item(), rel=1e-5)
+        assert step_losses.consistency.item() == pytest.approx(consistency.item(), rel=1e-5)
         for a, b in zip(found, expected, strict=True):
             torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-8)
 
@@ -123,7 +123,7 @@ def test_history_has_a_figure_for_every_epoch(
 ) -> None:
     model = fit(field_scene.scene, few_positives, config=tiny, generator=generator)
     history = model.training["history"]
-    assert list(history) == list(Figures._fields)
+    assert list(history) == list(EpochMetrics._fields)
     assert all(len(values) == tiny.epochs for values in history.values())
     parts = [np.array(history[name]) for name in ("loss", "positive", "unlabeled", "consistency")]
     np.testing.assert_allclose(parts[0], parts[1] + parts[2] + tiny.beta * parts[3], rtol=1e-5)
@@ -138,7 +138,7 @@ def test_in_the_first_epoch_the_teacher_is_the_student(
 
     def note(progress: Progress[Model]) -> None:
         if progress.epoch == 1:
-            by_step.append(progress.figures.consistency * progress.step)
+            by_step.append(progress.metrics.consistency * progress.step)
 
     fit(field_scene.scene, few_positives, config=tiny, generator=generator, on_step=note)
     assert by_step[0] > 0
@@ -150,14 +150,14 @@ def test_without_beta_the_teacher_is_not_evaluated(tiny: TrainConfig) -> None:
     teacher.register_forward_pre_hook(lambda *_: pytest.fail("teacher was run"))
     teacher.stem.register_forward_pre_hook(lambda *_: pytest.fail("teacher was run"))
     cube, pixels = torch.randn(1, 3, 9, 9), torch.arange(20)
-    terms = objective(
+    step_losses = objective(
         student,
         teacher,
         lambda net: logits_at(net, cube, None, (pixels[:5], pixels)),
         replace(tiny, beta=0.0),
     )
-    assert terms.consistency == 0
-    assert terms.loss == terms.positive + terms.unlabeled
+    assert step_losses.consistency == 0
+    assert step_losses.loss == step_losses.positive + step_losses.unlabeled
 
 
 def test_stopping_leaves_a_usable_model(

@@ -60,8 +60,8 @@ def fixture_logits() -> tuple[Tensor, Tensor]:
 def plain_taylor(positive: Tensor, unlabeled: Tensor, order: int) -> Tensor:
     """The formula as the paper writes it, term by term."""
     s = 1 - torch.sigmoid(unlabeled).mean()
-    terms = [-(s**i) / i for i in range(1, order + 1)]
-    return torch.stack(terms).sum() - torch.log(torch.sigmoid(positive)).mean()
+    step_losses = [-(s**i) / i for i in range(1, order + 1)]
+    return torch.stack(step_losses).sum() - torch.log(torch.sigmoid(positive)).mean()
 
 
 @pytest.mark.parametrize(

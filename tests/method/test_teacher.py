@@ -1,4 +1,4 @@
-"""The EMA schedule and update, and the two consistency terms."""
+"""The EMA schedule and update, and the two consistency step_losses."""
 
 from __future__ import annotations
 

@@ -15,16 +15,20 @@ from numpy.typing import NDArray
 
 from thonecls.errors import ConfigError, LabelError, ModelError
 from thonecls.images import IMAGES
-from thonecls.images.data import ItemBatch, ItemGround, ItemModel, Rows
+from thonecls.images.data import ImageData, ItemBatch, ItemModel, Rows
 from thonecls.images.networks import StagedNet, table_net
+from thonecls.images.steps import PLAIN, adam, entropy
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
 from thonecls.method.loop import Progress
 from thonecls.method.losses import dist_pu, variational
-from thonecls.methods import items
+from thonecls.methods import dist_pu as dist_pu_module
+from thonecls.methods import vpu as vpu_module
+from thonecls.methods.dist_pu import DistPU
+from thonecls.methods.image_training import TRAININGS, fit_items, item_settings
 from thonecls.methods.images import image_settings
-from thonecls.methods.items import TRAININGS, fit_items, item_settings
-from thonecls.methods.recipes import P3MIX, PLAIN, DistPU, P3Mix, adam, entropy, vpu
+from thonecls.methods.p3mix import P3MIX, P3Mix
+from thonecls.methods.vpu import mixing
 
 CPU = torch.device("cpu")
 PRIOR = 0.4
@@ -99,8 +103,8 @@ def test_training_stopped_at_any_step_resumes_to_the_same_bits(
 
 def test_a_batch_holds_no_item_twice_and_all_come_round() -> None:
     rows = Rows(np.zeros((10, 2), dtype=np.float32)), Rows(np.zeros((7, 2), dtype=np.float32))
-    ground = ItemGround(*rows, small_net, (5, 9), CPU)
-    batches = ground.batches(4, torch.Generator().manual_seed(0))
+    data = ImageData(*rows, small_net, (5, 9), CPU)
+    batches = data.batches(4, torch.Generator().manual_seed(0))
     assert [len(b.positive) for b in batches] == [5] * 4
     assert [len(b.unlabeled) for b in batches] == [7] * 4  # all there are
     for first, second in (batches[:2], batches[2:]):
@@ -119,15 +123,13 @@ def test_a_model_scores_as_its_network_says(table: Table) -> None:
     assert model.score(items[:0]).shape == (0,)
 
 
-def ground_of(
-    table: Table, sizes: tuple[int, int] = (20, 30)
-) -> tuple[ItemGround, State, ItemBatch]:
-    ground = ItemGround(table[0], table[1], small_net, sizes, CPU)
+def data_of(table: Table, sizes: tuple[int, int] = (20, 30)) -> tuple[ImageData, State, ItemBatch]:
+    data = ImageData(table[0], table[1], small_net, sizes, CPU)
     generator = torch.Generator().manual_seed(0)
-    student, teacher = ground.new_net(generator).double(), ground.new_net(generator).double()
+    student, teacher = data.new_net(generator).double(), data.new_net(generator).double()
     config = TrainConfig(prior=PRIOR)
     state = State(student, teacher, adam(student, config), generator.get_state(), [])
-    return ground, state, ground.batches(1, generator)[0]
+    return data, state, data.batches(1, generator)[0]
 
 
 @pytest.fixture
@@ -147,10 +149,10 @@ def drawn_beta(shape: float, random: torch.Generator) -> float:
 @pytest.mark.parametrize("sizes", [(20, 30), (25, 25)])
 def test_vpu_equals_its_formula(table: Table, sizes: tuple[int, int]) -> None:
     """Item by item: (log t - log f~)², t = g f(u) + 1 - g, on pairs of the step's own draw."""
-    ground, state, batch = ground_of(table, sizes)
+    data, state, batch = data_of(table, sizes)
     config = TrainConfig()
-    found = vpu(0.5).terms(state, ground, batch, config)
-    x_p, x_u = ground.inputs(batch)
+    found = mixing(0.5).step_losses(state, data, batch, config)
+    x_p, x_u = data.inputs(batch)
     random = torch.Generator().manual_seed(batch.seed)
     g = drawn_beta(0.3, random)
     pairs = torch.randint(len(x_p), (len(x_u),), generator=random)
@@ -167,28 +169,28 @@ def test_vpu_equals_its_formula(table: Table, sizes: tuple[int, int]) -> None:
 
 @pytest.mark.usefixtures("double")
 def test_dist_pu_equals_its_formulas(table: Table) -> None:
-    ground, state, batch = ground_of(table)
+    data, state, batch = data_of(table)
     config = TrainConfig(prior=PRIOR, epochs=60)
-    positive, unlabeled = ground.logits(state.student, batch)
+    positive, unlabeled = data.logits(state.student, batch)
     f = torch.sigmoid(unlabeled)
     plain_entropy = -(f * f.log() + (1 - f) * (1 - f).log()).mean()
     expected = dist_pu(positive, unlabeled, PRIOR) + 2e-3 * plain_entropy
-    found = DistPU().first.terms(state, ground, batch, config)
+    found = DistPU().first.step_losses(state, data, batch, config)
     assert found.loss.item() == pytest.approx(expected.item(), rel=1e-6)
 
     second = DistPU().second
-    assert second.begin is not None
-    second.begin(state, ground, config)
-    everyone = torch.sigmoid(state.student(ground.unlabeled.take(slice(None), CPU)))
+    assert second.on_epoch_start is not None
+    second.on_epoch_start(state, data, config)
+    everyone = torch.sigmoid(state.student(data.unlabeled.take(slice(None), CPU)))
     torch.testing.assert_close(state.memory["scores"], everyone.detach())
     state.memory["scores"] = torch.linspace(0, 1, 200, dtype=torch.float64)
     state.epoch = 30
     stored = state.memory["scores"].clone()
-    found = second.terms(state, ground, batch, config)
+    found = second.step_losses(state, data, batch, config)
     random = torch.Generator().manual_seed(batch.seed)
     partner = torch.randperm(50, generator=random)
     g = drawn_beta(6.0, random)
-    inputs = torch.cat(ground.inputs(batch))
+    inputs = torch.cat(data.inputs(batch))
     target = torch.cat([torch.ones(20, dtype=torch.float64), stored[batch.unlabeled]])
     q = torch.sigmoid(state.student(g * inputs + (1 - g) * inputs[partner]))
     cross = 0.0
@@ -201,11 +203,11 @@ def test_dist_pu_equals_its_formulas(table: Table) -> None:
     torch.testing.assert_close(state.memory["scores"][batch.unlabeled], f.detach())
 
 
-def spread_(net: torch.nn.Module, ground: ItemGround) -> None:
+def spread_(net: torch.nn.Module, data: ImageData) -> None:
     """Change the last layer so that items lie on both sides, some of them beyond every bound."""
     *_, weight, bias = net.parameters()
     with torch.no_grad():
-        logits = net(ground.unlabeled.take(slice(None), CPU))
+        logits = net(data.unlabeled.take(slice(None), CPU))
         scale = 6 / logits.std()
         bias.sub_(logits.median()).mul_(scale)
         weight.mul_(scale)
@@ -215,27 +217,27 @@ def spread_(net: torch.nn.Module, ground: ItemGround) -> None:
 @pytest.mark.parametrize("name", ["p3mix-e", "p3mix-c"])
 @pytest.mark.parametrize("epoch", [0, 10])
 def test_p3mix_equals_a_plain_loop(table: Table, name: str, epoch: int) -> None:
-    ground, state, batch = ground_of(table)
+    data, state, batch = data_of(table)
     p3mix = P3MIX[name]
     config = TrainConfig()
     for net in (state.student, state.teacher):
-        spread_(net, ground)
+        spread_(net, data)
     state.epoch = epoch
     before = [p.clone() for p in state.teacher.parameters()]
-    assert p3mix.recipe.begin is not None
-    p3mix.recipe.begin(state, ground, config)
+    assert p3mix.procedure.on_epoch_start is not None
+    p3mix.procedure.on_epoch_start(state, data, config)
     decay = 1 - 1 / epoch if epoch else 1.0
     for old, new, student in zip(
         before, state.teacher.parameters(), state.student.parameters(), strict=True
     ):
         torch.testing.assert_close(new, decay * old + (1 - decay) * student)
-    found = p3mix.recipe.terms(state, ground, batch, config)
+    found = p3mix.procedure.step_losses(state, data, batch, config)
 
     net = state.student
     assert isinstance(net, StagedNet)
     stages = min(p3mix.stages, len(net.stages) - 1)
     random = torch.Generator().manual_seed(batch.seed)
-    inputs = torch.cat(ground.inputs(batch))
+    inputs = torch.cat(data.inputs(batch))
     p = torch.sigmoid(net(inputs))
     assert (p[20:] >= p3mix.bound).any()
     assert (p[20:] <= 1 - p3mix.bound).any()
@@ -251,7 +253,7 @@ def test_p3mix_equals_a_plain_loop(table: Table, name: str, epoch: int) -> None:
         pool = state.memory["pool"]
         drawn = torch.randint(len(pool), (len(near),), generator=random)
         for i, d in zip(near, drawn.tolist(), strict=True):
-            others[i] = (ground.positive.take(pool[d : d + 1], CPU)[0], 1.0, 1.0)
+            others[i] = (data.positive.take(pool[d : d + 1], CPU)[0], 1.0, 1.0)
     g = drawn_beta(1.0, random)
     g = max(g, 1 - g)
     cross, entropies, regular = [], [], []
@@ -270,13 +272,13 @@ def test_p3mix_equals_a_plain_loop(table: Table, name: str, epoch: int) -> None:
 
 
 def test_the_pool_holds_the_positives_of_most_entropy(table: Table) -> None:
-    ground, state, _ = ground_of(table)
+    data, state, _ = data_of(table)
     state.student.float()
-    begin = P3Mix(True, bound=0.8, early=0.0, pool=5).recipe.begin
+    begin = P3Mix(True, bound=0.8, early=0.0, pool=5).procedure.on_epoch_start
     assert begin is not None
-    begin(state, ground, TrainConfig())
+    begin(state, data, TrainConfig())
     with torch.no_grad():
-        sure = state.student(ground.positive.take(slice(None), CPU)).abs()
+        sure = state.student(data.positive.take(slice(None), CPU)).abs()
     assert set(state.memory["pool"].tolist()) == set(torch.argsort(sure)[:5].tolist())
 
 
@@ -301,7 +303,7 @@ def test_vpu_keeps_the_epoch_of_least_held_out_loss_and_its_scale(
 ) -> None:
     """The losses of the held-out items are replaced, so that the second epoch is the best."""
     losses = iter([3.0, 1.0, 2.0])
-    monkeypatch.setattr(items, "variational", lambda *_: torch.tensor(next(losses)))
+    monkeypatch.setattr(vpu_module, "_validation_loss", lambda *_: next(losses))
     chosen: list[torch.Tensor] = []
     model = train(table, "vpu", on_epoch=lambda p: chosen.append(weights(p.snapshot())))
     assert not torch.equal(chosen[0], chosen[1])
@@ -349,13 +351,13 @@ def test_the_published_constants() -> None:
         assert (p3mix.pool, p3mix.start, p3mix.stages) == (100, 10, 4)
         assert (p3mix.entropy, p3mix.clamp) == (0.1, 1e-4)
         assert TRAININGS[name].sizes == (512, 512)
-        rates = [p3mix.recipe.rate(config, epoch) for epoch in (19, 20, 60, 100, 199)]
+        rates = [p3mix.procedure.rate(config, epoch) for epoch in (19, 20, 60, 100, 199)]
         assert rates == [5e-5, 2.5e-5, 6.25e-6, 5e-5 / 32, 5e-5 / 32]
     config = item_settings("dist-pu")
     assert (config.epochs, config.rate, config.weight_decay) == (60, 5e-4, 5e-3)
     assert TRAININGS["dist-pu"].sizes == 256
-    assert config.rate * items.SECOND_RATE == pytest.approx(5e-5)
-    assert config.weight_decay * items.SECOND_DECAY == pytest.approx(1e-3)
+    assert config.rate * dist_pu_module.SECOND_RATE == pytest.approx(5e-5)
+    assert config.weight_decay * dist_pu_module.SECOND_DECAY == pytest.approx(1e-3)
     assert DistPU().first.rate(config, 30) == pytest.approx(2.5e-4)
     assert DistPU().second.rate(config, 60) == pytest.approx(0.7 * config.rate)
     net = small_net()

@@ -16,10 +16,10 @@ from thonecls.datasets import Dataset, synthetic
 from thonecls.errors import ConfigError, LabelError
 from thonecls.method.config import PAPER, TrainConfig
 from thonecls.method.fit import fit, prepare
-from thonecls.method.loop import Recipe, new_optimizer, run
+from thonecls.method.loop import Procedure, new_optimizer, run
 from thonecls.method.losses import pan_coupling, pan_value
 from thonecls.method.model import Model
-from thonecls.methods import METHODS, deep, resolve_prior
+from thonecls.methods import METHODS, networks, pan, resolve_prior
 from thonecls.methods.catalogue import as_markdown
 from thonecls.metrics import evaluate, find_degenerate
 from thonecls.scene import Scene
@@ -125,7 +125,7 @@ def test_nodata_is_nan_and_nothing_else_is(name: str, easy: Dataset, labels: Lab
 def test_a_method_that_needs_a_prior_says_so(name: str, easy: Dataset, labels: Labels) -> None:
     with pytest.raises(ConfigError, match="needs the class prior"):
         METHODS[name](easy.scene, labels, config=QUICK)
-    config = deep.settings(name, QUICK)
+    config = METHODS[name].configure(QUICK)
     with pytest.raises(ConfigError, match="needs the class prior"):
         fit(easy.scene, labels, config=config, generator=torch.Generator())
 
@@ -148,7 +148,6 @@ def test_every_card_is_filled_in() -> None:
     for method in METHODS.values():
         assert method.minimises
         assert method.paper
-    assert {name for name, m in METHODS.items() if m.network} == set(deep.SETTINGS)
 
 
 def test_the_docs_show_the_catalogue_as_it_is() -> None:
@@ -157,15 +156,14 @@ def test_the_docs_show_the_catalogue_as_it_is() -> None:
 
 
 def test_settings_of_a_method_lie_on_top_of_a_preset() -> None:
-    config = deep.settings("tce", PAPER)
+    config = METHODS["tce"].configure(PAPER)
     assert (config.loss, config.order, config.beta, config.ema) == ("tce", 6, 0, False)
     assert (config.rate, config.epochs) == (PAPER.rate, PAPER.epochs)
-    assert deep.settings("t-honecls", PAPER) == PAPER
-    assert deep.settings("oc", PAPER).warmup == 20
-    assert deep.settings("gce", PAPER, epochs=7).epochs == 7
-    assert deep.settings("pan-as-run", PAPER) == deep.settings("bce", PAPER)
-    with pytest.raises(ConfigError, match="no network is trained by 'sam'"):
-        deep.settings("sam", PAPER)
+    assert METHODS["t-honecls"].configure(PAPER) == PAPER
+    assert METHODS["oc"].configure(PAPER).warmup == 20
+    assert METHODS["gce"].configure(PAPER, epochs=7).epochs == 7
+    assert METHODS["pan-as-run"].configure(PAPER) == METHODS["bce"].configure(PAPER)
+    assert METHODS["sam"].configure(PAPER, unlabeled=9).unlabeled == 9
 
 
 def test_the_teacher_is_a_setting_of_any_loss(easy: Dataset, labels: Labels) -> None:
@@ -188,7 +186,7 @@ def test_the_teacher_is_a_setting_of_any_loss(easy: Dataset, labels: Labels) -> 
 
 
 def test_the_warm_up_has_a_loss_of_its_own(easy: Dataset, labels: Labels) -> None:
-    config = deep.settings("bce", QUICK, epochs=3)
+    config = METHODS["bce"].configure(QUICK, epochs=3)
     plain, warmed, other = (
         fit(easy.scene, labels, config=c, generator=torch.Generator().manual_seed(0))
         for c in (
@@ -204,9 +202,9 @@ def test_the_warm_up_has_a_loss_of_its_own(easy: Dataset, labels: Labels) -> Non
 def test_vpu_scales_by_its_largest_probability_and_keeps_that(
     easy: Dataset, labels: Labels, tmp_path: Any
 ) -> None:
-    config = deep.settings("vpu", QUICK, epochs=4)
+    config = METHODS["vpu"].configure(QUICK, epochs=4)
     generator = torch.Generator().manual_seed(0)
-    model = deep.train("vpu", easy.scene, labels, config=config, generator=generator)
+    model = networks.train("vpu", easy.scene, labels, config=config, generator=generator)
     assert 0 < model.ceiling < 1
     found = model.score(easy.scene)
     assert found.max() <= 1
@@ -242,15 +240,15 @@ def test_a_map_of_the_labels_alone_is_noticed(easy: Dataset, labels: Labels) -> 
 
 
 def train(method: str, easy: Dataset, labels: Labels, seed: int = 0, **options: Any) -> Model:
-    """A few epochs; options: for `deep.train`, or settings."""
+    """A few epochs; options: for `networks.train`, or settings."""
     passed = {
         name: options.pop(name)
         for name in ("on_step", "on_epoch", "checkpoint", "resume")
         if name in options
     }
-    config = deep.settings(method, QUICK, **{"epochs": 4, **options})
+    config = METHODS[method].configure(QUICK, **{"epochs": 4, **options})
     generator = torch.Generator().manual_seed(seed)
-    return deep.train(method, easy.scene, labels, config=config, generator=generator, **passed)
+    return networks.train(method, easy.scene, labels, config=config, generator=generator, **passed)
 
 
 @pytest.mark.parametrize("method", ["vpu", "pan", "pan-reference"])
@@ -313,21 +311,21 @@ def test_networks_train_on_collages_too(easy: Dataset, labels: Labels, method: s
 
 def test_the_game_of_pan_is_that_of_two_networks_by_turns(easy: Dataset, labels: Labels) -> None:
     """Against a plain game: two networks, two optimisers, two losses."""
-    config = deep.settings("pan", QUICK, epochs=4)
-    ground = prepare(easy.scene, labels, config, torch.Generator().manual_seed(0))
+    config = METHODS["pan"].configure(QUICK, epochs=4)
+    data = prepare(easy.scene, labels, config, torch.Generator().manual_seed(0))
     generator = torch.Generator().manual_seed(1)
     model = run(
-        deep.Game(ground),
+        pan.Game(data),
         config=config,
         generator=generator,
-        recipe=Recipe(terms=partial(deep._game_terms, pan_value)),
+        procedure=Procedure(step_losses=partial(pan._game_losses, pan_value)),
     )
     generator = torch.Generator().manual_seed(1)
-    c, d, _, _ = (ground.new_net(generator) for _ in range(4))
+    c, d, _, _ = (data.new_net(generator) for _ in range(4))
     optimizers = [new_optimizer(net, config) for net in (c, d)]
     for epoch in range(config.epochs):
-        for batch in ground.batches(config.batches, generator):
-            c_logits, d_logits = ground.logits(c, batch), ground.logits(d, batch)
+        for batch in data.batches(config.batches, generator):
+            c_logits, d_logits = data.logits(c, batch), data.logits(d, batch)
             if epoch % 2 == 0:
                 value = pan_value(*d_logits, c_logits[1].detach(), eps=0.01)
                 loss, optimizer = -value, optimizers[1]

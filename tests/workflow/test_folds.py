@@ -16,7 +16,7 @@ from thonecls.io.inputs import LabelInput, SceneInput
 from thonecls.method.config import FAST
 from thonecls.method.loop import Progress
 from thonecls.method.model import Crossfit
-from thonecls.methods import deep
+from thonecls.methods import METHODS
 from thonecls.workflow import TrainOptions
 from thonecls.workflow.crossfit import leave_out
 from thonecls.workflow.options import Task
@@ -35,7 +35,9 @@ def task(out: Path) -> Task:
         SceneInput(Path("scene"), DATA.scene, Grid(DATA.scene.shape)),
         LabelInput(Path("labels"), positives),
         positives,
-        deep.settings("t-honecls", FAST, epochs=2, settle=0, batches=2, width=0.25, unlabeled=200),
+        METHODS["t-honecls"].configure(
+            FAST, epochs=2, settle=0, batches=2, width=0.25, unlabeled=200
+        ),
         TrainOptions(method="t-honecls", folds=2),
     )
 

@@ -18,7 +18,7 @@ from thonecls.io.options import SceneOptions
 from thonecls.places import lattice
 from thonecls.scene import ArraySource, Scene
 from thonecls.workflow import TrainOptions, train_scene
-from thonecls.workflow.spectra import judged_at, look_over, read_lattice, valid_at
+from thonecls.workflow.spectra import judged_at, read_lattice, sample_spectra, valid_at
 from thonecls.workflow.train import on_data
 
 FILL = -9999
@@ -86,7 +86,7 @@ def test_few_valid_pixels_of_many_are_found(together: bool) -> None:
     scene = Scene(np.ones((2, 600, 600), np.float32), valid)
     rows, columns = judged_at(scene)
     assert read_lattice(scene, rows, columns).valid.sum() >= (150 if together else 100)
-    assert len(look_over(scene, 5000, np.random.default_rng(0))) >= (150 if together else 20)
+    assert len(sample_spectra(scene, 5000, np.random.default_rng(0))) >= (150 if together else 20)
 
 
 def test_where_data_are_common_the_lattice_is_even() -> None:

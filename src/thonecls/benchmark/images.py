@@ -14,7 +14,8 @@ from thonecls.files import write_atomically
 from thonecls.images import Images, ImageSplit, image_split
 from thonecls.images.data import ItemModel
 from thonecls.method.loop import Progress
-from thonecls.methods.images import IMAGE_METHODS, score_by_trees, train_images
+from thonecls.methods import IMAGE_METHODS
+from thonecls.methods.images import score_by_trees, train_images
 from thonecls.metrics import evaluate
 
 

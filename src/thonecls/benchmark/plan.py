@@ -13,8 +13,8 @@ from thonecls.benchmark.paper import PAPER_SETTINGS, Setting
 from thonecls.benchmark.targets import ALL, is_images
 from thonecls.errors import ConfigError
 from thonecls.method.config import PRESETS, TrainConfig
-from thonecls.methods import METHODS, Method, deep
-from thonecls.methods.images import IMAGE_METHODS, ImageMethod, image_settings
+from thonecls.methods import IMAGE_METHODS, METHODS, Method
+from thonecls.methods.images import image_settings
 from thonecls.splits import PROTOCOLS
 
 Preset = Literal["paper", "fast", "collage"]
@@ -119,7 +119,7 @@ class Cell:
         return " ".join([*words, *changes, f"seed {self.seed}"])
 
 
-def methods_for(dataset: str) -> Mapping[str, Method | ImageMethod]:
+def methods_for(dataset: str) -> Mapping[str, Method]:
     """The methods that can be run on a dataset."""
     return IMAGE_METHODS if is_images(dataset) else METHODS
 
@@ -141,10 +141,9 @@ def config_of(cell: Cell, prior: float | None = None) -> TrainConfig:
             **PAPER_SETTINGS.get((cell.dataset, cell.target), {}),
         }
         base = replace(base, **own)  # type: ignore[arg-type]  # checked by TrainConfig
-    change = dict(cell.settings)
-    if not METHODS[cell.method].network:
-        return replace(base, **change)  # type: ignore[arg-type]
-    return deep.settings(cell.method, base, prior=prior, **change)
+    method, change = METHODS[cell.method], dict(cell.settings)
+    own_prior = {"prior": prior} if method.network else {}
+    return method.configure(base, **own_prior, **change)
 
 
 def changed(cell: Cell, change: dict[str, Any]) -> Cell:

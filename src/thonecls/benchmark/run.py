@@ -41,7 +41,7 @@ from thonecls.images import load_images
 from thonecls.method.config import TrainConfig
 from thonecls.method.loop import Progress
 from thonecls.method.model import Model
-from thonecls.methods import METHODS, deep, resolve_prior
+from thonecls.methods import METHODS, networks, resolve_prior
 from thonecls.metrics import evaluate, evaluate_pu, find_degenerate
 from thonecls.parallel import LOST, is_death, is_lost, run_all, workers
 from thonecls.scene import NO_DATA
@@ -245,7 +245,7 @@ def _train(
         f1[progress.epoch - 1 :] = [round(evaluate(probability, of_class, split.test).f1, 3)]
         write_atomically(kept, json.dumps(f1).encode(), sync=False)
 
-    model = deep.train(
+    model = networks.train(
         cell.method,
         data.scene,
         split.labels,

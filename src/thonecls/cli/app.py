@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
-from dataclasses import asdict, field, fields, make_dataclass, replace
+from dataclasses import asdict, field, fields, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
@@ -16,7 +16,6 @@ from thonecls.errors import ConfigError
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.method.config import PRESETS, TrainConfig
 from thonecls.methods import METHODS, unknown_method
-from thonecls.methods.settings import settings
 from thonecls.version import __version__
 
 INTERRUPTED = 130  # the exit code that shells use after Ctrl-C
@@ -150,8 +149,7 @@ def resolve(preset: str, overrides: TrainConfig, method: str = "t-honecls") -> T
         for name in given.keys() - {"unlabeled", "device"}:
             flag = f"--{name.replace('_', '-')}"
             raise ConfigError(f"{method} trains no network and has no use for {flag}: leave it out")
-        return replace(PRESETS[preset], **given)
-    return settings(method, PRESETS[preset], **given)
+    return METHODS[method].configure(PRESETS[preset], **given)
 
 
 def conclude(summary: dict[str, Any], as_json: bool) -> int:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json as jsonlib
-from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 from rich.console import Console
@@ -15,10 +13,7 @@ from rich.table import Table
 
 from thonecls.cli.app import DataRoot, Json, app
 from thonecls.errors import ConfigError
-from thonecls.methods import METHODS, Method
-
-if TYPE_CHECKING:
-    from thonecls.methods.images import ImageMethod
+from thonecls.methods import IMAGE_METHODS, METHODS
 
 
 @app.command
@@ -33,17 +28,9 @@ def methods(
 
     Example: thonecls methods
     """
-    catalogue: Mapping[str, Method | ImageMethod] = METHODS
-    if images:
-        from thonecls.methods.images import IMAGE_METHODS
-
-        catalogue = IMAGE_METHODS
+    catalogue = IMAGE_METHODS if images else METHODS
     if json:
-        cards = {
-            name: {f.name: getattr(m, f.name) for f in fields(m) if f.name != "score"}
-            for name, m in catalogue.items()
-        }
-        print(jsonlib.dumps(cards))
+        print(jsonlib.dumps({name: m.card() for name, m in catalogue.items()}))
         return 0
     table = Table(box=None, pad_edge=False)
     table.add_column("method", no_wrap=True)
@@ -51,8 +38,7 @@ def methods(
         table.add_column(column)
     for name, m in catalogue.items():
         prior = "yes" if m.needs_prior else ""
-        on = m.on if isinstance(m, Method) else "images"
-        table.add_row(name, m.minimises, prior, on, m.paper)
+        table.add_row(name, m.minimises, prior, m.on, m.paper)
     Console().print(table)
     return 0
 

@@ -78,7 +78,7 @@ class Display:
             description=self.training,
             total=progress.epochs * progress.steps,
             completed=(progress.epoch - 1) * progress.steps + progress.step,
-            note=f"epoch {progress.epoch}/{progress.epochs}  loss {progress.figures.loss:.4f}  "
+            note=f"epoch {progress.epoch}/{progress.epochs}  loss {progress.metrics.loss:.4f}  "
             f"{speed:,.0f} kpx/s",
         )
         return self.stopping

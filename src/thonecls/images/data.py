@@ -1,11 +1,11 @@
-"""The ground of images and tables: items one by one, and the model that scores them."""
+"""The data of images and tables: items one by one, and the model that scores them."""
 
 from __future__ import annotations
 
 import copy
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -16,9 +16,10 @@ from torch import Tensor, nn
 
 from thonecls.errors import LabelError
 from thonecls.images.networks import StagedNet, scale
+from thonecls.method.data import hold_out
 
 CHUNK = 500  # items scored at once
-SAMPLED = 100  # unlabeled items by which a ground is known
+SAMPLED = 100  # unlabeled items by which a data is known
 
 
 class ItemBatch(NamedTuple):
@@ -88,7 +89,7 @@ def item_logits(net: nn.Module, rows: Rows, device: torch.device) -> Tensor:
 
 
 @dataclass(eq=False)
-class ItemGround:
+class ImageData:
     """Positive and unlabeled items, and batches of so many of either at a step.
 
     make: gives a new network, its weights drawn by torch's global random state.
@@ -103,10 +104,8 @@ class ItemGround:
     def __post_init__(self) -> None:
         if len(self.positive) == 0:
             raise LabelError("no item is labelled positive: label some, ideally a hundred or more")
-        if len(self.unlabeled) < 2:
-            raise LabelError(
-                f"at least 2 unlabeled items are needed. Got {len(self.unlabeled)} instead"
-            )
+        if len(self.unlabeled) == 0:
+            raise LabelError("at least 2 unlabeled items are needed. Got 0 instead")
 
     @property
     def pixels(self) -> int:
@@ -160,6 +159,32 @@ class ItemGround:
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
             return self.make().to(self.device)
+
+    def hold_out(self, generator: torch.Generator) -> tuple[ImageData, ImageData]:
+        """Without a tenth of the positive and of the unlabeled items, and with those alone."""
+        rows = self.positive, self.unlabeled
+        orders = [hold_out(len(part), generator) for part in rows]
+        if not all(len(held) for _, held in orders) or len(orders[1][0]) < 2:
+            raise LabelError(
+                "vPU sets items apart to choose its epoch by: at least 2 labelled positives and 3 "
+                f"unlabeled items are needed. Got {len(rows[0])} and {len(rows[1])} instead"
+            )
+        kept, held = (
+            replace(
+                self,
+                positive=Rows(rows[0].items, rows[0].places[of_positive]),
+                unlabeled=Rows(rows[1].items, rows[1].places[of_unlabeled]),
+            )
+            for of_positive, of_unlabeled in zip(*orders, strict=True)
+        )
+        return kept, held
+
+    def all_logits(self, net: nn.Module) -> tuple[Tensor, Tensor]:
+        """Logits of all positive and of all unlabeled items."""
+        positive, unlabeled = (
+            item_logits(net, rows, self.device) for rows in (self.positive, self.unlabeled)
+        )
+        return positive, unlabeled
 
     def inputs(self, batch: ItemBatch) -> tuple[Tensor, Tensor]:
         """The items of a batch."""

@@ -11,7 +11,7 @@ from thonecls.datasets import data_root
 from thonecls.errors import FileError, LabelError
 from thonecls.files import files_below
 from thonecls.images.catalogue import IMAGES, ImageSpec, image_spec
-from thonecls.images.formats import FORMS, Bytes, Form
+from thonecls.images.formats import FORMATS, Bytes, Format
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +53,11 @@ def load_images(name: str, root: Path | None = None) -> Images:
     """
     spec, root = image_spec(name), data_root(root)
     files = _files(spec, root)
-    for form in FORMS[name]:
+    for form in FORMATS[name]:
         paths = _match(form, files)
         if None not in paths:
             return _load(spec, form, [path for path in paths if path])
-    nearest = max(FORMS[name], key=lambda form: sum(map(bool, _match(form, files))))
+    nearest = max(FORMATS[name], key=lambda form: sum(map(bool, _match(form, files))))
     missing = [
         names[0]
         for names, path in zip(nearest.files, _match(nearest, files), strict=True)
@@ -72,10 +72,10 @@ def load_images(name: str, root: Path | None = None) -> Images:
 def is_present(name: str, root: Path | None = None) -> bool:
     """Whether the files of an image dataset are there, by their names; they are not read."""
     files = _files(image_spec(name), data_root(root))
-    return any(None not in _match(form, files) for form in FORMS[name])
+    return any(None not in _match(form, files) for form in FORMATS[name])
 
 
-def _load(spec: ImageSpec, form: Form, paths: list[Path]) -> Images:
+def _load(spec: ImageSpec, form: Format, paths: list[Path]) -> Images:
     """Read, and check the number of images of every class."""
     try:
         arrays = form.read(spec, paths)
@@ -105,7 +105,7 @@ def _load(spec: ImageSpec, form: Form, paths: list[Path]) -> Images:
 
 def _files(spec: ImageSpec, root: Path) -> dict[str, Path]:
     """The files that may be the dataset's, by name in lower case; those of its own folder first."""
-    known = {name.lower() for form in FORMS[spec.name] for names in form.files for name in names}
+    known = {name.lower() for form in FORMATS[spec.name] for names in form.files for name in names}
     own = _plain(spec.name)
     others = {_plain(name) for name in IMAGES} - {own}
     found: dict[bool, dict[str, Path]] = {True: {}, False: {}}
@@ -122,7 +122,7 @@ def _plain(name: str) -> str:
     return "".join(filter(str.isalnum, name.lower()))
 
 
-def _match(form: Form, files: dict[str, Path]) -> list[Path | None]:
+def _match(form: Format, files: dict[str, Path]) -> list[Path | None]:
     """For each file of a form the one that is there."""
     return [
         next((files[name.lower()] for name in names if name.lower() in files), None)

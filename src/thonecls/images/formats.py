@@ -28,7 +28,7 @@ IDX = {1: bytes([0, 0, 8, 1]), 3: bytes([0, 0, 8, 3])}  # how a file of so many 
 
 
 @dataclass(frozen=True)
-class Form:
+class Format:
     """One way to distribute a dataset: its files, each with the names it goes by, and a reader."""
 
     files: tuple[tuple[str, ...], ...]
@@ -232,11 +232,11 @@ def _batch_files(ending: str) -> tuple[tuple[str, ...], ...]:
     return tuple((batch + ending,) for batch in BATCHES)
 
 
-def _npz_of(name: str) -> Form:
-    return Form(((f"{name}.npz",),), _npz)
+def _npz_of(name: str) -> Format:
+    return Format(((f"{name}.npz",),), _npz)
 
 
-_IDX_FORM = Form(
+_IDX_FORMAT = Format(
     tuple(
         tuple(
             f"{part}-{kind}{dot}idx{axes}-ubyte{packed}"
@@ -251,17 +251,17 @@ _IDX_FORM = Form(
 )
 
 # By dataset, the preferred form first.
-FORMS: dict[str, tuple[Form, ...]] = {
+FORMATS: dict[str, tuple[Format, ...]] = {
     "cifar10": (
-        Form(_batch_files(".bin"), _loose),
-        Form(
+        Format(_batch_files(".bin"), _loose),
+        Format(
             (("cifar-10-binary.tar.gz", "cifar-10-binary.tar"),),
             _archived,
         ),
         _npz_of("cifar10"),
     ),
     "stl10": (
-        Form(
+        Format(
             (
                 *(("train_X.bin",), ("train_y.bin",), ("test_X.bin",), ("test_y.bin",)),
                 ("unlabeled_X.bin",),
@@ -270,6 +270,6 @@ FORMS: dict[str, tuple[Form, ...]] = {
         ),
         _npz_of("stl10"),
     ),
-    "mnist": (_IDX_FORM, _npz_of("mnist")),
-    "fashion-mnist": (_IDX_FORM, _npz_of("fashion-mnist")),
+    "mnist": (_IDX_FORMAT, _npz_of("mnist")),
+    "fashion-mnist": (_IDX_FORMAT, _npz_of("fashion-mnist")),
 }

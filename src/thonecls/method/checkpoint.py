@@ -23,7 +23,7 @@ class State:
 
     shuffle: the generator's state when the epoch began, from which its batches follow; sums: of
     the epoch's figures so far; history: their means by epoch; seconds: of training in all;
-    memory: what a recipe keeps from step to step.
+    memory: what a procedure keeps from step to step.
     """
 
     student: nn.Module
@@ -58,7 +58,7 @@ def _check(state: State, about: dict[str, Any], tensors: dict[str, Tensor]) -> N
     schema.check_arrays({name: t.numpy() for name, t in kept.items()}, rules)
 
 
-class Keeper:
+class Checkpointer:
     """Saves a state every few seconds, and brings it back.
 
     fingerprint: of scene, labels and settings; a checkpoint of other training is refused.

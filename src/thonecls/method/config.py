@@ -50,7 +50,10 @@ class TrainConfig:
     epochs: int = _setting(300, "Passes over the labelled and unlabeled pixels.")
     batches: int = _setting(10, "Pseudo-batches, and so optimisation steps, in an epoch.")
     unlabeled: int = _setting(4000, "Unlabeled pixels drawn from the whole scene.")
-    loss: str = _setting("taylor", f"The PU loss: {', '.join(LOSSES)}.")
+    loss: str = _setting(
+        "taylor",
+        f"The PU loss: {', '.join(LOSSES)}; with options of its own as in gce:exponent=0.7.",
+    )
     order: int = _setting(
         2, "Order of the Taylor expansion; higher is stricter and learns faster, but overfits."
     )
@@ -125,7 +128,8 @@ class TrainConfig:
             ("optimizer", ("sgd", "adam")),
             ("schedule", ("exponential", "cosine")),
         ):
-            _require(self, name, f"one of {', '.join(known)}", getattr(self, name) in known)
+            plain = getattr(self, name).partition(":")[0]  # a loss may have options of its own
+            _require(self, name, f"one of {', '.join(known)}", plain in known)
         _require(self, "beta", "0 where there is no teacher (ema)", self.ema or self.beta == 0)
         _require(self, "prior", "between 0 and 1", self.prior is None or 0 < self.prior < 1)
 

@@ -1,6 +1,6 @@
-"""The grounds of scenes: what a step of training sees of a scene and its labels.
+"""The data of scenes: what a step of training sees of a scene and its labels.
 
-`SceneGround` shows the whole scene at every step, as the paper does; `CollageGround` shows blocks
+`SceneData` shows the whole scene at every step, as the paper does; `CollageData` shows blocks
 of it (see `collage`).
 """
 
@@ -15,7 +15,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from thonecls.errors import SceneError
+from thonecls.errors import LabelError, SceneError
 from thonecls.method.collage import Collage, Pool, build_pool
 from thonecls.method.frozen import average, freeze
 from thonecls.method.model import Model
@@ -37,8 +37,30 @@ FROZEN = 24  # collages whose mean statistics a model keeps
 Indices = NDArray[np.int64]
 
 
+HELD_OUT = 0.1  # share of the labels, and of the unlabeled, that a validation loss is taken on
+
+
+def hold_out(count: int, generator: torch.Generator) -> tuple[Indices, Indices]:
+    """Indices of those that stay, at least one, and of a tenth that is held out, one if it can be.
+
+    >>> [len(part) for part in hold_out(100, torch.Generator())]
+    [90, 10]
+    >>> [len(part) for part in hold_out(1, torch.Generator())]
+    [1, 0]
+    """
+    held = min(count - 1, max(1, round(HELD_OUT * count)))
+    order = torch.randperm(count, generator=generator).numpy()
+    return np.sort(order[held:]), np.sort(order[:held])
+
+
+def _too_few(kind: str) -> LabelError:
+    return LabelError(
+        f"vPU sets {kind} pixels apart to choose its epoch by, and needs at least two: give more"
+    )
+
+
 @dataclass(eq=False)
-class SceneGround:
+class SceneData:
     """A scene that every step sees whole, with the pixels to learn from."""
 
     cube: Tensor
@@ -58,7 +80,7 @@ class SceneGround:
         device: torch.device,
         width: float,
         generator: torch.Generator,
-    ) -> SceneGround:
+    ) -> SceneData:
         """Check the labels, draw unlabeled pixels where none are given, measure the bands."""
         source = as_source(scene)
         size = source.shape[0] * source.shape[1]
@@ -78,7 +100,7 @@ class SceneGround:
         statistics = band_statistics(whole)
         cube = torch.from_numpy(standardize(whole, statistics)).to(device)[None]
         valid = None if whole.valid.all() else torch.from_numpy(whole.valid)[None, None].to(device)
-        return SceneGround(cube, valid, labels, statistics, device, width)
+        return SceneData(cube, valid, labels, statistics, device, width)
 
     @property
     def pixels(self) -> int:
@@ -122,7 +144,23 @@ class SceneGround:
         """Their flat indices in the scene."""
         return self.labels.positive
 
-    def only(self, positives: Indices) -> SceneGround:
+    def hold_out(self, generator: torch.Generator) -> tuple[SceneData, SceneData]:
+        """Without a tenth of the labelled and of the unlabeled pixels, and with those alone."""
+        orders = [hold_out(len(part), generator) for part in _parts(self.labels)]
+        for kind, (_, apart) in zip(("labelled", "unlabeled"), orders, strict=True):
+            if not len(apart):
+                raise _too_few(kind)
+        kept, held = (
+            replace(self, labels=Labels(self.labels.positive[p], self.labels.unlabeled[u]))
+            for p, u in zip(*orders, strict=True)
+        )
+        return kept, held
+
+    def all_logits(self, net: nn.Module) -> Pixels:
+        """Logits of all labelled and of all unlabeled pixels, in float64."""
+        return _joined([self.logits(net, batch) for batch in self.all_labels()])
+
+    def only(self, positives: Indices) -> SceneData:
         """The same scene with some of its positives, by their number."""
         return replace(self, labels=replace(self.labels, positive=self.positives[positives]))
 
@@ -154,7 +192,7 @@ class CollageBatch:
 
 
 @dataclass(eq=False)
-class CollageGround:
+class CollageData:
     """A scene that every step sees a collage of; unlabeled are all pixels of its random blocks."""
 
     pool: Pool
@@ -183,7 +221,7 @@ class CollageGround:
         device: torch.device,
         width: float,
         generator: torch.Generator,
-    ) -> CollageGround:
+    ) -> CollageData:
         """Check the labels, and read what blocks are cut from; unlabeled pixels are not asked."""
         source = as_source(scene)
         if isinstance(labels, Labels):
@@ -194,7 +232,7 @@ class CollageGround:
         rng = _numpy_generator(generator)
         pool = build_pool(source, positive, block=block, components=components, rng=rng)
         sizes = source.shape, source.bands, block, label_blocks, random_blocks, gain
-        return CollageGround(pool, *sizes, device, width)
+        return CollageData(pool, *sizes, device, width)
 
     @property
     def pixels(self) -> int:
@@ -241,7 +279,18 @@ class CollageGround:
         """Their flat indices in the scene."""
         return self.pool.pixels
 
-    def only(self, positives: Indices) -> CollageGround:
+    def hold_out(self, generator: torch.Generator) -> tuple[CollageData, CollageData]:
+        """Without a tenth of the labelled pixels, and with those alone."""
+        kept, held = hold_out(len(self.positives), generator)
+        if not len(held):
+            raise _too_few("labelled")
+        return self.only(kept), self.only(held)
+
+    def all_logits(self, net: nn.Module) -> Pixels:
+        """Logits of all labelled pixels, and of the unlabeled ones beside them, in float64."""
+        return _joined([self.logits(net, batch) for batch in self.all_labels()])
+
+    def only(self, positives: Indices) -> CollageData:
         """The same scene with some of its positives, by their number."""
         return replace(self, pool=self.pool.only(positives), _held=None)
 
@@ -290,6 +339,11 @@ class CollageGround:
             cube, fair = self._canvas(cut)
             parts.append(freeze(net, cube, None if cut.fair.all() else fair))
         return Model(copy.deepcopy(net).eval(), self.pool.statistics, average(parts), facts)
+
+
+def _joined(logits: list[Pixels]) -> Pixels:
+    positive, unlabeled = (torch.cat(parts).double() for parts in zip(*logits, strict=True))
+    return positive, unlabeled
 
 
 def logits_at(

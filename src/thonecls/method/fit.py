@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from thonecls.method.config import CHECKPOINT_SECONDS, PAPER, TrainConfig
-from thonecls.method.data import CollageGround, SceneGround
-from thonecls.method.loop import Ground, Progress, Recipe, check_prior, run
+from thonecls.method.data import CollageData, SceneData
+from thonecls.method.loop import Procedure, Progress, TrainingData, check_prior, run
 from thonecls.method.losses import variational
 from thonecls.method.model import Model, resolve_device
 from thonecls.scene import Source
@@ -28,8 +28,8 @@ T = TypeVar("T")
 FURTHEST = 0.02  # a cut is never nearer to 0 or 1
 
 
-class LabelGround(Ground[Any, Model], Protocol):
-    """The ground of a scene, whole or as collages."""
+class LabelledData(TrainingData[Any, Model], Protocol):
+    """The data of a scene, whole or as collages."""
 
     @property
     def positives(self) -> NDArray[np.int64]:
@@ -39,11 +39,14 @@ class LabelGround(Ground[Any, Model], Protocol):
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the scene."""
 
-    def all_labels(self) -> list[Any]:
-        """Batches to judge by that hold every positive, the same each time."""
+    def all_logits(self, net: nn.Module) -> tuple[Tensor, Tensor]:
+        """Logits of all positives, and of the unlabeled pixels beside them."""
+
+    def hold_out(self, generator: torch.Generator) -> tuple[Self, Self]:
+        """Without a tenth of its labels, and with those alone."""
 
     def only(self, positives: NDArray[np.int64]) -> Self:
-        """The ground with some of its positives, by their number."""
+        """The data with some of its positives, by their number."""
 
 
 def fit(
@@ -82,7 +85,7 @@ def fit(
 
 
 def fit_on(
-    ground: LabelGround,
+    data: LabelledData,
     *,
     config: TrainConfig,
     generator: torch.Generator,
@@ -92,27 +95,25 @@ def fit_on(
     checkpoint_every: float = CHECKPOINT_SECONDS,
     resume: bool = False,
 ) -> Model:
-    """As `fit`, on a ground that is prepared."""
+    """As `fit`, on a data that is prepared."""
     train: Callable[..., Model] = partial(
         run, config=config, checkpoint_every=checkpoint_every, resume=resume
     )
-    if not config.members or len(ground.positives) < 2 * config.members:
+    if not config.members or len(data.positives) < 2 * config.members:
         return train(
-            ground, generator=generator, on_epoch=on_epoch, on_step=on_step, checkpoint=checkpoint
+            data, generator=generator, on_epoch=on_epoch, on_step=on_step, checkpoint=checkpoint
         )
     rng = np.random.default_rng(int(torch.randint(2**62, (), generator=generator)))
-    fold = fold_labels(ground.positives, ground.shape, config.members, rng)
+    fold = fold_labels(data.positives, data.shape, config.members, rng)
     seeds = torch.randint(2**62, (config.members,), generator=generator).tolist()
     models: list[Model] = []
     for number, seed in enumerate(seeds):
-        kept, held = (
-            ground.only(np.flatnonzero(part)) for part in (fold != number, fold == number)
-        )
+        kept, held = (data.only(np.flatnonzero(part)) for part in (fold != number, fold == number))
         models.append(
             train(
                 kept,
                 generator=torch.Generator().manual_seed(seed),
-                recipe=Recipe(name="held out", judge=partial(loss_on, held)),
+                procedure=Procedure(name="held out", validation_loss=partial(loss_on, held)),
                 on_epoch=_later(on_epoch, number, config),
                 on_step=_later(on_step, number, config),
                 checkpoint=fold_checkpoint(checkpoint, number),
@@ -120,7 +121,7 @@ def fit_on(
         )
         if not models[-1].training["finished"]:
             break
-    return _join(ground, models, fold)
+    return _join(data, models, fold)
 
 
 def fold_checkpoint(path: Path | None, number: int) -> Path | None:
@@ -149,20 +150,13 @@ def _later(
 
 
 @torch.no_grad()
-def loss_on(held: LabelGround, net: nn.Module, ground: LabelGround) -> float:
+def loss_on(held: LabelledData, net: nn.Module, data: LabelledData) -> float:
     """The variational loss of a network on labels it has not seen, and unlabeled pixels."""
-    return variational(*_logits(held, net)).item()
-
-
-def _logits(ground: LabelGround, net: nn.Module) -> tuple[Tensor, Tensor]:
-    """Of all positives of a ground, and of the unlabeled pixels beside them."""
-    logits = [ground.logits(net, batch) for batch in ground.all_labels()]
-    positive, unlabeled = (torch.cat(parts).double() for parts in zip(*logits, strict=True))
-    return positive, unlabeled
+    return variational(*held.all_logits(net)).item()
 
 
 @torch.no_grad()
-def _join(ground: LabelGround, models: list[Model], fold: NDArray[np.int64]) -> Model:
+def _join(data: LabelledData, models: list[Model], fold: NDArray[np.int64]) -> Model:
     """One model of all networks, with the cut that the labels left out tell.
 
     Each label is scored by the network that has not seen it. Those scores against the unlabeled
@@ -172,13 +166,13 @@ def _join(ground: LabelGround, models: list[Model], fold: NDArray[np.int64]) -> 
 
     nets = [model.net for model in models]
     parts = [
-        _logits(ground.only(np.flatnonzero(fold == number)), net) for number, net in enumerate(nets)
+        data.only(np.flatnonzero(fold == number)).all_logits(net) for number, net in enumerate(nets)
     ]
     positive, unlabeled = (
         torch.sigmoid(torch.cat(part)).numpy() for part in zip(*parts, strict=True)
     )
     prevalence = min(1.0, bbe(positive, unlabeled))
-    together = torch.stack([torch.sigmoid(_logits(ground, net)[1]) for net in nets]).mean(0)
+    together = torch.stack([torch.sigmoid(data.all_logits(net)[1]) for net in nets]).mean(0)
     threshold = float(np.quantile(together.numpy(), 1 - prevalence))
     threshold = min(max(threshold, FURTHEST), 1 - FURTHEST)
     facts = [model.training for model in models]
@@ -193,7 +187,7 @@ def _join(ground: LabelGround, models: list[Model], fold: NDArray[np.int64]) -> 
         threshold=threshold,
         training={
             **first,
-            "positives": len(ground.positives),
+            "positives": len(data.positives),
             "seconds": round(sum(fact["seconds"] for fact in facts), 3),
             "history": history,
             "epochs_by_fold": [len(fact["history"]["loss"]) for fact in facts],
@@ -209,12 +203,12 @@ def prepare(
     labels: Labels | ArrayLike,
     config: TrainConfig,
     generator: torch.Generator,
-) -> LabelGround:
-    """The ground for a training with these settings."""
+) -> LabelledData:
+    """The data for a training with these settings."""
     check_prior(config)
     device = resolve_device(config.device)
     if config.block:
-        return CollageGround.prepare(
+        return CollageData.prepare(
             scene,
             labels,
             block=config.block,
@@ -226,7 +220,7 @@ def prepare(
             width=config.width,
             generator=generator,
         )
-    return SceneGround.prepare(
+    return SceneData.prepare(
         scene,
         labels,
         unlabeled=config.unlabeled,

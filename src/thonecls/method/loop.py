@@ -1,6 +1,7 @@
 """The training loop: Algorithm 1 of the paper, for scenes, and for images and tables alike.
 
-What is trained on is a `Ground`; where a method departs from Algorithm 1, its `Recipe` says how.
+What is trained on is a `TrainingData`; where a method departs from Algorithm 1, its `Procedure`
+says how.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import math
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -22,15 +23,17 @@ import torch
 from torch import Tensor, nn
 
 from thonecls.errors import ConfigError, TrainingError
-from thonecls.method.checkpoint import Keeper, State
+from thonecls.method.checkpoint import Checkpointer, State
 from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig
-from thonecls.method.losses import LOSSES, positive_loss
+from thonecls.method.losses import SHARED, find_loss, positive_loss
 from thonecls.method.store import part
 from thonecls.method.teacher import CONSISTENCIES, DECAYS, ema_update_
 from thonecls.version import __version__, commit
 
 SETTLED_OVER = 3  # epochs over which the fall is averaged
-BEST = "best"  # in a recipe's memory: what the judge said and when, and the network's weights
+BEST = (
+    "best"  # in a procedure's memory: the least validation loss and when, and the network's weights
+)
 LEARNING = 0.8  # of its largest value: below, the mean probability has clearly fallen
 
 B = TypeVar("B")
@@ -38,10 +41,10 @@ M_co = TypeVar("M_co", covariant=True)
 Logits = tuple[Tensor, Tensor]  # of the positive and of the unlabeled items of a batch
 
 
-class Ground(Protocol[B, M_co]):
+class TrainingData(Protocol[B, M_co]):
     """What networks are trained on: items with labels, and what a step sees of them.
 
-    pixels: items that a step sees; identity: bytes that tell this ground from any other.
+    pixels: items that a step sees; identity: bytes that tell this data from any other.
     """
 
     @property
@@ -66,7 +69,7 @@ class Ground(Protocol[B, M_co]):
         """The network as it is now, ready for use."""
 
 
-class Terms(NamedTuple):
+class StepLosses(NamedTuple):
     """The parts of one step's loss, as scalars; only `loss` carries a gradient."""
 
     loss: Tensor
@@ -76,7 +79,7 @@ class Terms(NamedTuple):
     share: Tensor
 
 
-class Figures(NamedTuple):
+class EpochMetrics(NamedTuple):
     """Means over an epoch's steps.
 
     share: the mean probability of the unlabeled items, by the teacher where it is evaluated;
@@ -91,12 +94,12 @@ class Figures(NamedTuple):
     gradient_norm: float
 
 
-SHARE = Figures._fields.index("share")
+SHARE = EpochMetrics._fields.index("share")
 
 
 @dataclass(frozen=True)
 class Progress(Generic[M_co]):
-    """Where training stands: epoch and step count from 1; figures are means since the epoch began.
+    """Where training stands: epoch and step count from 1; metrics are means since the epoch began.
 
     Every step sees so many `pixels`, all of a scene within the budget; snapshot() gives the model
     as it is now.
@@ -106,7 +109,7 @@ class Progress(Generic[M_co]):
     epochs: int
     step: int
     steps: int
-    figures: Figures
+    metrics: EpochMetrics
     pixels: int
     snapshot: Callable[[], M_co]
 
@@ -139,35 +142,38 @@ def scheduled_rate(config: TrainConfig, epoch: int) -> float:
     return config.rate * config.rate_decay**epoch
 
 
-def pu_terms(state: State, ground: Ground[B, Any], batch: B, config: TrainConfig) -> Terms:
+def pu_step_losses(
+    state: State, data: TrainingData[B, Any], batch: B, config: TrainConfig
+) -> StepLosses:
     """The loss of a step by the settings alone."""
     now = replace(config, loss=config.warmup_loss) if state.epoch < config.warmup else config
-    return objective(state.student, state.teacher, lambda net: ground.logits(net, batch), now)
+    return objective(state.student, state.teacher, lambda net: data.logits(net, batch), now)
 
 
 @dataclass(frozen=True)
-class Recipe(Generic[B]):
+class Procedure(Generic[B]):
     """How steps are made; the defaults are Algorithm 1.
 
-    name: tells it from other recipes; begin: called before every epoch; whatever it or `terms`
-    must remember goes into `State.memory`, which checkpoints keep. judge: a loss that is taken
+    name: tells it from other procedures; on_epoch_start: called before every epoch; whatever it
+    or `step_losses` must remember goes into `State.memory`, which checkpoints keep.
+    validation_loss: taken
     after every epoch; the result is then the network of the epoch where it was least.
     """
 
     name: str = ""
-    terms: Callable[[State, Any, B, TrainConfig], Terms] = pu_terms
+    step_losses: Callable[[State, Any, B, TrainConfig], StepLosses] = pu_step_losses
     optimizer: Callable[[nn.Module, TrainConfig], torch.optim.Optimizer] = new_optimizer
     rate: Callable[[TrainConfig, int], float] = scheduled_rate
-    begin: Callable[[State, Any, TrainConfig], None] | None = None
-    judge: Callable[[nn.Module, Any], float] | None = None
+    on_epoch_start: Callable[[State, Any, TrainConfig], None] | None = None
+    validation_loss: Callable[[nn.Module, Any], float] | None = None
 
 
 def run(
-    ground: Ground[B, M_co],
+    data: TrainingData[B, M_co],
     *,
     config: TrainConfig,
     generator: torch.Generator,
-    recipe: Recipe[B] | None = None,
+    procedure: Procedure[B] | None = None,
     start: nn.Module | None = None,
     on_epoch: Callable[[Progress[M_co]], None] | None = None,
     on_step: Callable[[Progress[M_co]], bool | None] | None = None,
@@ -175,7 +181,7 @@ def run(
     checkpoint_every: float = CHECKPOINT_SECONDS,
     resume: bool = False,
 ) -> M_co:
-    """Train on a ground and return the teacher (without one, the student) as its kind of model.
+    """Train on a data and return the teacher (without one, the student) as its kind of model.
 
     start: a network whose weights the student begins with. The same generator state gives the
     same bits on the same machine. `on_epoch` and `on_step` report progress; when `on_step` returns
@@ -183,18 +189,18 @@ def run(
     every so many seconds and at the end; with `resume`, training goes on from it if it exists, to
     the same bits.
     """
-    recipe = recipe or Recipe()
-    state = _start(ground, config, recipe, generator, start)
-    known = _fingerprint(config, ground, recipe, state) if checkpoint is not None else ""
-    keeper = Keeper(checkpoint, known, checkpoint_every)
+    procedure = procedure or Procedure()
+    state = _start(data, config, procedure, generator, start)
+    known = _fingerprint(config, data, procedure, state) if checkpoint is not None else ""
+    checkpointer = Checkpointer(checkpoint, known, checkpoint_every)
     if resume:
-        keeper.restore_(state)
+        checkpointer.restore_(state)
     generator.set_state(state.shuffle)
     stopped = False
 
     def snapshot() -> M_co:
         facts = {
-            **training_facts(config, ground),
+            **training_facts(config, data),
             "seconds": round(state.seconds, 3),
             "history": _history(state),
             "finished": _finished(state, config),
@@ -204,43 +210,47 @@ def run(
             net = copy.deepcopy(net)
             net.load_state_dict(part(state.memory, f"{BEST}."))
             facts["selected_epoch"] = int(state.memory[BEST][1])
-        return ground.model(net, facts)
+        return data.model(net, facts)
 
     while not (stopped or _finished(state, config)):
-        batches = ground.batches(config.batches, generator)
-        if recipe.begin is not None and state.step == 0:
-            recipe.begin(state, ground, config)
+        batches = data.batches(config.batches, generator)
+        if procedure.on_epoch_start is not None and state.step == 0:
+            procedure.on_epoch_start(state, data, config)
         for batch in batches[state.step :]:
             began = time.perf_counter()
-            figures = _step_(state, ground, batch, config, recipe)
+            figures = _step_(state, data, batch, config, procedure)
             state.sums = [a + b for a, b in zip(state.sums, figures, strict=True)]
             state.step += 1
             state.seconds += time.perf_counter() - began
-            keeper.keep(state)
+            checkpointer.keep(state)
             if on_step is not None:
                 stopped = bool(
-                    on_step(_progress(state, config, len(batches), ground.pixels, snapshot))
+                    on_step(_progress(state, config, len(batches), data.pixels, snapshot))
                 )
             if stopped and state.step < len(batches):
                 break
         else:
-            progress = _progress(state, config, len(batches), ground.pixels, snapshot)
-            state.history.append(list(progress.figures))
-            state.epoch, state.step, state.sums = state.epoch + 1, 0, [0.0] * len(Figures._fields)
+            progress = _progress(state, config, len(batches), data.pixels, snapshot)
+            state.history.append(list(progress.metrics))
+            state.epoch, state.step, state.sums = (
+                state.epoch + 1,
+                0,
+                [0.0] * len(EpochMetrics._fields),
+            )
             state.shuffle = generator.get_state()
-            if recipe.judge is not None:
+            if procedure.validation_loss is not None:
                 net = state.teacher if config.ema else state.student
-                _keep_best_(state, net, recipe.judge(net, ground))
+                _keep_best_(state, net, procedure.validation_loss(net, data))
             if on_epoch is not None:
                 on_epoch(progress)
-    keeper.keep(state, now=True)
+    checkpointer.keep(state, now=True)
     return snapshot()
 
 
 def check_prior(config: TrainConfig) -> None:
     """Refuse settings whose loss needs a class prior that is not given."""
     for name in {config.loss, config.warmup_loss} if config.warmup else {config.loss}:
-        if config.prior is None and "prior" in inspect.signature(LOSSES[name]).parameters:
+        if config.prior is None and "prior" in inspect.signature(find_loss(name)).parameters:
             raise ConfigError(
                 f"the loss '{name}' needs the class prior, the share of the class among all "
                 "pixels or items: set 'prior' (of a scene, `thonecls prior` estimates it, and "
@@ -249,20 +259,20 @@ def check_prior(config: TrainConfig) -> None:
 
 
 def _step_(
-    state: State, ground: Ground[B, Any], batch: B, config: TrainConfig, recipe: Recipe[B]
+    state: State, data: TrainingData[B, Any], batch: B, config: TrainConfig, procedure: Procedure[B]
 ) -> list[float]:
     """One step: loss, gradient, clipping, the optimiser, and the teacher's average."""
     for group in state.optimizer.param_groups:
-        group["lr"] = recipe.rate(config, state.epoch)
-    terms = recipe.terms(state, ground, batch, config)
+        group["lr"] = procedure.rate(config, state.epoch)
+    step_losses = procedure.step_losses(state, data, batch, config)
     state.optimizer.zero_grad()
-    terms.loss.backward()
+    step_losses.loss.backward()
     norm = torch.nn.utils.clip_grad_norm_(state.student.parameters(), config.clip)
     state.optimizer.step()
     if config.ema:
         # By epoch, not by step, as in the authors' runs.
         ema_update_(state.teacher, state.student, DECAYS[config.decay](state.epoch, config.alpha))
-    figures: list[float] = torch.stack([*terms, norm]).tolist()
+    figures: list[float] = torch.stack([*step_losses, norm]).tolist()
     if not np.isfinite(figures).all():
         raise TrainingError(
             f"the loss is no longer finite in epoch {state.epoch + 1}: lower the learning rate "
@@ -285,7 +295,7 @@ def objective(
     teacher: nn.Module,
     logits_of: Callable[[nn.Module], Logits],
     config: TrainConfig,
-) -> Terms:
+) -> StepLosses:
     """The student's loss on one batch, Eq. 20: PU loss + beta * consistency.
 
     The teacher is not evaluated at all when beta is 0.
@@ -295,21 +305,22 @@ def objective(
         with torch.no_grad():  # before the student, whose pass keeps memory for its gradient
             target = logits_of(teacher)
     positive, unlabeled = logits_of(student)
-    pu = LOSSES[config.loss](positive, unlabeled, **_hyper(config))
+    loss = find_loss(config.loss)
+    pu = loss(positive, unlabeled, **_shared(loss, config))
     of_positive = positive_loss(positive.detach())
     rest = pu.detach() - of_positive
     if target is None:
         share = torch.sigmoid(unlabeled.detach()).mean()
-        return Terms(pu, of_positive, rest, torch.zeros_like(rest), share)
+        return StepLosses(pu, of_positive, rest, torch.zeros_like(rest), share)
     logits = torch.cat([positive, unlabeled])
     consistency = CONSISTENCIES[config.consistency](logits, torch.cat(target))
-    loss = pu + config.beta * consistency
+    total = pu + config.beta * consistency
     share = torch.sigmoid(target[1]).mean()
-    return Terms(loss, of_positive, rest, consistency.detach(), share)
+    return StepLosses(total, of_positive, rest, consistency.detach(), share)
 
 
 def _finished(state: State, config: TrainConfig) -> bool:
-    """Whether all epochs are done, the judge has seen no better for long, or the map has settled.
+    """Whether all epochs are done, the validation loss is stale, or the map has settled.
 
     A warm-up does not count.
     """
@@ -338,25 +349,27 @@ def has_settled(share: list[float], settle: float) -> bool:
     return share[-1] > share[-1 - SETTLED_OVER] * (1 - settle) ** SETTLED_OVER
 
 
-def _hyper(config: TrainConfig) -> dict[str, Any]:
-    """Those settings that the loss takes, by the names of its arguments after the logits."""
-    names = list(inspect.signature(LOSSES[config.loss]).parameters)[2:]
-    return {f.name: getattr(config, f.name) for f in fields(config) if f.name in names}
+def _shared(loss: Callable[..., Tensor], config: TrainConfig) -> dict[str, Any]:
+    """Those few settings of training that a loss takes by name; its own options are its own."""
+    taken = inspect.signature(loss).parameters
+    return {name: getattr(config, name) for name in SHARED if name in taken}
 
 
 def _start(
-    ground: Ground[B, Any],
+    data: TrainingData[B, Any],
     config: TrainConfig,
-    recipe: Recipe[B],
+    procedure: Procedure[B],
     generator: torch.Generator,
     start: nn.Module | None,
 ) -> State:
     # Two initialisations: the teacher becomes a copy of the student in the first epoch.
-    student, teacher = (ground.new_net(generator) for _ in range(2))
+    student, teacher = (data.new_net(generator) for _ in range(2))
     if start is not None:
         student.load_state_dict(start.state_dict())
-    sums = [0.0] * len(Figures._fields)
-    return State(student, teacher, recipe.optimizer(student, config), generator.get_state(), sums)
+    sums = [0.0] * len(EpochMetrics._fields)
+    return State(
+        student, teacher, procedure.optimizer(student, config), generator.get_state(), sums
+    )
 
 
 def _progress(
@@ -366,34 +379,36 @@ def _progress(
     pixels: int,
     snapshot: Callable[[], M_co],
 ) -> Progress[M_co]:
-    figures = Figures(*(total / state.step for total in state.sums))
+    figures = EpochMetrics(*(total / state.step for total in state.sums))
     return Progress(state.epoch + 1, config.epochs, state.step, steps, figures, pixels, snapshot)
 
 
 def _fingerprint(
-    config: TrainConfig, ground: Ground[B, Any], recipe: Recipe[B], start: State
+    config: TrainConfig, data: TrainingData[B, Any], procedure: Procedure[B], start: State
 ) -> str:
-    """Tells one training from another: settings, ground, recipe, network and random numbers."""
+    """Tells one training from another: settings, data, procedure, network and random numbers."""
     digest = hashlib.sha256(json.dumps(asdict(config)).encode())
     shapes = {name: list(value.shape) for name, value in start.student.state_dict().items()}
-    digest.update(json.dumps([recipe.name, shapes]).encode())
+    digest.update(json.dumps([procedure.name, shapes]).encode())
     digest.update(start.shuffle.numpy().tobytes())
-    for piece in ground.identity:
+    for piece in data.identity:
         digest.update(piece)
     return digest.hexdigest()
 
 
 def _history(state: State) -> dict[str, list[float]]:
     """Every figure by epoch."""
-    columns = zip(*state.history, strict=True) if state.history else [[]] * len(Figures._fields)
-    return {name: list(column) for name, column in zip(Figures._fields, columns, strict=True)}
+    columns = (
+        zip(*state.history, strict=True) if state.history else [[]] * len(EpochMetrics._fields)
+    )
+    return {name: list(column) for name, column in zip(EpochMetrics._fields, columns, strict=True)}
 
 
-def training_facts(config: TrainConfig, ground: Ground[Any, Any]) -> dict[str, Any]:
+def training_facts(config: TrainConfig, data: TrainingData[Any, Any]) -> dict[str, Any]:
     """What a model remembers of its training, ready for JSON."""
     return {
         "config": asdict(config),
-        **ground.facts(),
+        **data.facts(),
         "versions": {"thonecls": __version__, "commit": commit(), "torch": torch.__version__},
         "python": platform.python_version(),
     }

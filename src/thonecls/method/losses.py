@@ -8,6 +8,7 @@ better, and is finite with finite gradients at any finite logit.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Literal
 
@@ -313,6 +314,35 @@ def _series(s: Tensor, order: int) -> Tensor:
     return series
 
 
+def find_loss(name: str) -> Callable[..., Tensor]:
+    """The loss of a name; options of its own may follow, as in "gce:exponent=0.7".
+
+    Other options than those in the name keep the defaults of the function; the class prior and the
+    Taylor order alone come from the settings of training (`SHARED`).
+
+    >>> z = torch.tensor([0.0])
+    >>> find_loss("gce:exponent=1.0,reduction=pooled")(z, z).item()
+    0.5
+    """
+    plain, _, options = name.partition(":")
+    if plain not in LOSSES:
+        raise ConfigError(f"there is no loss {plain!r}: take one of {', '.join(LOSSES)}")
+    loss = LOSSES[plain]
+    own = [n for n in list(inspect.signature(loss).parameters)[2:] if n not in SHARED]
+    given: dict[str, float | str] = {}
+    for option in filter(None, options.split(",")):
+        key, _, value = option.partition("=")
+        if key not in own:
+            known = ", ".join(own) or "none"
+            raise ConfigError(f"the loss '{plain}' has no option {key!r}: it has {known}")
+        try:
+            given[key] = float(value)
+        except ValueError:
+            given[key] = value
+    return functools.partial(loss, **given) if given else loss
+
+
+SHARED = ("order", "prior")  # settings of training that a loss takes if it has such an argument
 # -E_p[log f] plus a part of the unlabeled: these two can be shown apart.
 ADDITIVE = ("taylor", "variational", "bce")
 LOSSES: dict[str, Callable[..., Tensor]] = {

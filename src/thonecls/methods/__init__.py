@@ -1,19 +1,19 @@
-"""Every method that the paper compares with, and what a mapper would pick instead."""
+"""ONE catalogue of methods, for scenes and for images, and what they do; estimators."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from thonecls.lazy import lazy_exports
-from thonecls.methods.catalogue import METHODS, Method, unknown_method
+from thonecls.methods.catalogue import IMAGE_METHODS, METHODS, Method, unknown_method
 
 if TYPE_CHECKING:
-    from thonecls.methods.procedures import label_spectra as label_spectra
-    from thonecls.methods.procedures import resolve_prior as resolve_prior
+    from thonecls.methods.scenes import label_spectra as label_spectra
+    from thonecls.methods.scenes import resolve_prior as resolve_prior
 
 _HOMES = {
-    "label_spectra": "thonecls.methods.procedures",
-    "resolve_prior": "thonecls.methods.procedures",
+    "label_spectra": "thonecls.methods.scenes",
+    "resolve_prior": "thonecls.methods.scenes",
 }
-__all__ = ["METHODS", "Method", "unknown_method", *_HOMES]
+__all__ = ["IMAGE_METHODS", "METHODS", "Method", "unknown_method", *_HOMES]
 __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

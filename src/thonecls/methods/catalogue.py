@@ -1,205 +1,289 @@
 """Every method behind one interface: METHODS[name](scene, labels, seed, ...) -> score map.
 
-The cards can be read without torch or scikit-learn: a method loads its procedure when it is called.
+The cards can be read without torch or scikit-learn: a method loads what it runs when it is called.
 """
 
 from __future__ import annotations
 
 import difflib
-import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from thonecls.errors import ConfigError
+from thonecls.method.config import TrainConfig
 
 if TYPE_CHECKING:
-    from thonecls.methods.procedures import PriorChoice, ScoreMap
-    from thonecls.scene import Scene
+    import numpy as np
+    from numpy.typing import NDArray
+
     from thonecls.splits import Labels
+
+Kind = Literal["the scene", "windows about a pixel", "single spectra", "images"]
 
 
 @dataclass(frozen=True)
 class Method:
-    """A way to map one class; call it with a scene, labels and a seed.
+    """A way to tell one class from the rest; call it with a scene or images, labels and a seed.
 
-    The map is (H, W) float32 in [0, 1], NaN on nodata, and above 0.5 where the class is.
-    needs_prior: whether it must be told the share of the class; extra: what to install for it.
-    on: what it looks at.
+    On a scene the result is an (H, W) float32 map in [0, 1], NaN on nodata, and above 0.5 where the
+    class is; on images the probability of each test image, (n,).
+    on: what it looks at; needs_prior: whether it must be told the share of the class; extra: what
+    to install for it; settings: of a network, what it sets in the one training loop, None where no
+    network is trained; negatives: whether it has a use for places where the class is not; coverage:
+    whether it asks where labels come from.
     """
 
-    score: Callable[..., ScoreMap]
+    name: str
+    on: Kind
     minimises: str
     paper: str
     constants: str = ""
     needs_prior: bool = False
-    network: bool = False
     extra: str = ""
-    on: str = "single spectra"
+    settings: Mapping[str, Any] | None = None
+    negatives: bool = False
+    coverage: bool = False
+
+    @property
+    def network(self) -> bool:
+        """Whether it trains a network: in many steps, with checkpoints, on a GPU where there is."""
+        return self.settings is not None
+
+    def configure(self, base: TrainConfig, **change: Any) -> TrainConfig:
+        """The settings on top of a preset; `change` overrides both."""
+        return replace(base, **{**(self.settings or {}), **change})
+
+    def card(self) -> dict[str, Any]:
+        """What `thonecls methods --json` tells of it."""
+        told = ("minimises", "paper", "constants", "needs_prior", "network")
+        own = ("name", *told) if self.on == "images" else (*told, "extra", "on")
+        return {name: getattr(self, name) for name in own}
 
     def __call__(
-        self,
-        scene: Scene,
-        labels: Labels,
-        seed: int = 0,
-        *,
-        prior: PriorChoice = None,
-        **options: Any,
-    ) -> ScoreMap:
-        from thonecls.methods.procedures import find_degenerate, resolve_prior
+        self, data: Any, labels: Labels, seed: int = 0, **options: Any
+    ) -> NDArray[np.float32]:
+        """data: a `Scene` or `Images`."""
+        if self.on == "images":
+            from thonecls.methods.images import score_images
 
-        if self.needs_prior:
-            if prior is None and "config" in options:
-                prior = options["config"].prior
-            options["prior"] = resolve_prior(prior, scene, labels, seed)
-        probability = self.score(scene, labels, seed, **options)
-        message = find_degenerate(probability, labels.positive)
-        if message:
-            warnings.warn(message, stacklevel=2)
-        return probability
+            return score_images(self, data, labels, seed, **options)
+        from thonecls.methods.scenes import score_scene
+
+        return score_scene(self, data, labels, seed, **options)
 
 
-def _score(name: str, *given: Any, **options: Any) -> ScoreMap:
-    """The score map by a method's procedure, which is loaded now."""
-    from thonecls.methods.procedures import procedure
-
-    return procedure(name)(*given, **options)
+# The baselines share the paper's schedule; they are single networks, without clipping.
+ALONE: dict[str, Any] = {"beta": 0.0, "ema": False, "clip": 1e9, "members": 0, "patience": 0}
 
 
-def _deep(name: str, minimises: str, paper: str, constants: str = "", **facts: Any) -> Method:
+def _network(
+    name: str, own: dict[str, Any], minimises: str, paper: str, constants: str = "", **facts: Any
+) -> Method:
+    """A method on FreeOCNet; own: what it sets in the training loop."""
     return Method(
-        partial(_score, name), minimises, paper, constants, network=True, on="the scene", **facts
+        name, "the scene", minimises, paper, constants, settings=own, negatives=True, **facts
     )
 
 
+def _loss(name: str, minimises: str, paper: str, constants: str = "", **facts: Any) -> Method:
+    """A network alone, with the loss of that name."""
+    return _network(name, {"loss": name, **ALONE}, minimises, paper, constants, **facts)
+
+
 def _spectral(name: str, minimises: str, paper: str, constants: str = "", **facts: Any) -> Method:
-    return Method(partial(_score, name), minimises, paper, constants, **facts)
+    return Method(name, "single spectra", minimises, paper, constants, **facts)
 
 
-METHODS: dict[str, Method] = {
-    "density-ratio": Method(
-        partial(_score, "density-ratio"),
+def _images(name: str, minimises: str, paper: str, constants: str = "", **facts: Any) -> Method:
+    """A method on images; what it sets is in `image_training.TRAININGS`."""
+    return Method(name, "images", minimises, paper, constants, **{"settings": {}, **facts})
+
+
+ON_SCENES = (
+    Method(
+        "density-ratio",
+        "windows about a pixel",
         "squared error of the ratio of densities, in closed form",
         "Kanamori 2009",
         "60 components, windows of up to 13 pixels, cut by labels left out",
-        on="windows about a pixel",
+        negatives=True,
+        coverage=True,
     ),
-    "t-honecls": _deep(
+    _network(
         "t-honecls",
+        {},
         "Taylor variational loss + KL to an EMA teacher",
         "Zhao 2023",
         "order 2, β 0.5, α 0.99, clip 6",
     ),
-    "taylor": _deep(
-        "taylor", "Taylor variational loss, no teacher", "Zhao 2023", "order 2, clip 6"
+    _network(
+        "taylor",
+        {"beta": 0.0, "ema": False},
+        "Taylor variational loss, no teacher",
+        "Zhao 2023",
+        "order 2, clip 6",
     ),
-    "variational": _deep(
-        "variational", "variational loss alone; the paper's tables call it vPU", "Chen 2020"
-    ),
-    "vpu": _deep(
+    _loss("variational", "variational loss alone; the paper's tables call it vPU", "Chen 2020"),
+    _network(  # clipped: its MixUp term has no bound; it chooses its epoch by itself
         "vpu",
+        {"loss": "vpu", **ALONE, "clip": 6.0},
         "variational loss + MixUp; epoch by held-out loss; probability over its maximum",
         "Chen 2020",
         "weight 0.3, Beta(0.3, 0.3), 10 % held out, clip 6",
     ),
-    "nnpu": _deep(
-        "nnpu", "non-negative PU risk", "Kiryo 2017", "sigmoid, β 0, γ 1", needs_prior=True
-    ),
-    "upu": _deep("upu", "unbiased PU risk", "du Plessis 2015", "sigmoid", needs_prior=True),
-    "abs-negative": _deep(
-        "abs-negative", "PU risk, |negative part|", "Zhao 2022", "sigmoid", needs_prior=True
-    ),
-    "oc": _deep(
+    _loss("nnpu", "non-negative PU risk", "Kiryo 2017", "sigmoid, β 0, γ 1", needs_prior=True),
+    _loss("upu", "unbiased PU risk", "du Plessis 2015", "sigmoid", needs_prior=True),
+    _loss("abs-negative", "PU risk, |negative part|", "Zhao 2022", "sigmoid", needs_prior=True),
+    _network(
         "oc",
+        {"loss": "oc", "warmup": 20, "warmup_loss": "oc-warmup", **ALONE},
         "focal positive risk + |negative risk|",
         "Zhao 2022 (HOneCls)",
         "weight 0.3, focus 0.1, 20 epochs of cross-entropy first",
         needs_prior=True,
     ),
-    "dist-pu": _deep(
+    _loss(
         "dist-pu",
         "label distribution term of Dist-PU",
         "Zhao 2022 (Dist-PU)",
         "sigmoid",
         needs_prior=True,
     ),
-    "bce": _deep("bce", "cross-entropy, unlabeled as negatives", "supervised classifier"),
-    "mse": _deep("mse", "squared error, unlabeled as negatives", "Ghosh 2017"),
-    "gce": _deep("gce", "generalised cross-entropy", "Zhang 2018", "q 0.3"),
-    "sce": _deep("sce", "symmetric cross-entropy", "Wang 2019", "0.01 forward, 4 reverse"),
-    "tce": _deep("tce", "Taylor cross-entropy of each pixel", "Feng 2020", "order 6"),
-    "pan": _deep(
-        "pan", "game of a classifier and a P-U discriminator", "Hu 2021", "λ 1e-4, eps 0.01"
+    _loss("bce", "cross-entropy, unlabeled as negatives", "supervised classifier"),
+    _loss("mse", "squared error, unlabeled as negatives", "Ghosh 2017"),
+    _loss("gce", "generalised cross-entropy", "Zhang 2018", "q 0.3"),
+    _loss("sce", "symmetric cross-entropy", "Wang 2019", "0.01 forward, 4 reverse"),
+    _network(
+        "tce",
+        {"loss": "tce", "order": 6, **ALONE},
+        "Taylor cross-entropy of each pixel",
+        "Feng 2020",
+        "order 6",
     ),
-    "pan-reference": _deep(
+    _network(  # its map moves in every second epoch only
+        "pan",
+        {"loss": "bce", "settle": 0.0, **ALONE},
+        "game of a classifier and a P-U discriminator",
+        "Hu 2021",
+        "λ 1e-4, eps 0.01",
+    ),
+    _network(
         "pan-reference",
+        {"loss": "bce", "settle": 0.0, **ALONE},
         "the same with the hinge and sums of its authors' code",
         "Hu 2021",
         "λ 1e-4, eps 0.01",
     ),
-    "pan-as-run": _deep(
+    _network(  # its discriminator, which is all that learns
         "pan-as-run",
+        {"loss": "bce", **ALONE},
         "what the paper's PAN column amounts to: cross-entropy, as `bce`",
         "Zhao 2023",
     ),
-    "sam": _spectral("sam", "angle to the mean spectrum", "Kruse 1993", "recall 0.9"),
-    "matched-filter": _spectral(
-        "matched-filter", "background energy, 1 on the target", "Robey 1992", "recall 0.9"
-    ),
-    "cem": _spectral(
+    _spectral("sam", "angle to the mean spectrum", "Kruse 1993", "recall 0.9"),
+    _spectral("matched-filter", "background energy, 1 on the target", "Robey 1992", "recall 0.9"),
+    _spectral(
         "cem", "output energy under a constraint on the target", "Harsanyi 1993", "recall 0.9"
     ),
-    "ace": _spectral("ace", "whitened angle to the target", "Kraut 2005", "recall 0.9"),
-    "ocsvm": _spectral(
+    _spectral("ace", "whitened angle to the target", "Kraut 2005", "recall 0.9"),
+    _spectral(
         "ocsvm", "one-class margin around the positives", "Schölkopf 2001", "ν 0.1, recall 0.9"
     ),
-    "isolation-forest": _spectral(
+    _spectral(
         "isolation-forest",
         "isolation depth among the positives",
         "Liu 2008",
         "100 trees, recall 0.9",
     ),
-    "biased-svm": _spectral(
+    _spectral(
         "biased-svm",
         "hinge with two costs, chosen by recall² / share",
         "Liu 2003",
         "at most 1500 unlabeled",
     ),
-    "pu-bagging": _spectral(
+    _spectral(
         "pu-bagging",
         "trees on positives against random unlabeled",
         "Mordelet 2014",
         "100 trees",
         extra="methods",
     ),
-    "elkan-noto": _spectral(
+    _spectral(
         "elkan-noto",
         "P-vs-U classifier over its mean on positives",
         "Elkan 2008",
         "20 % held out",
         extra="methods",
     ),
-    "maxent": _spectral(
+    _spectral(
         "maxent",
         "relative entropy to the background",
         "Phillips 2006",
         "20 MNF components, recall 0.9",
         extra="methods",
     ),
-}
+)
+
+ON_IMAGES = (
+    _images("taylor", "Taylor variational loss", "Zhao 2023", "order 1, on STL-10 3"),
+    _images(
+        "t-honecls", "the same + KL to an EMA teacher", "Zhao 2023", "order as above, β 0.5, α 0.99"
+    ),
+    _images("variational", "variational loss alone", "Chen 2020"),
+    _images(
+        "vpu",
+        "the same + MixUp of images; epoch by held-out loss; probability over its maximum",
+        "Chen 2020",
+        "weight 0.03 on CIFAR-10, else 0.3, Beta(0.3, 0.3), 10 % held out",
+    ),
+    _images("nnpu", "non-negative PU risk", "Kiryo 2017", "sigmoid, β 0, γ 1", needs_prior=True),
+    _images("upu", "unbiased PU risk", "du Plessis 2015", "sigmoid", needs_prior=True),
+    _images(
+        "dist-pu",
+        "distance of label distributions; then also entropies and MixUp of pseudo-labels",
+        "Zhao 2022 (Dist-PU)",
+        "two phases of 60 epochs, batches of 256, Beta(6, 6)",
+        needs_prior=True,
+    ),
+    _images(
+        "p3mix-e",
+        "cross-entropy, u near the boundary mixed with p near it, early learning regularised",
+        "Li 2022",
+        "200 epochs, bound 0.85, pool 100 from epoch 10",
+    ),
+    _images(
+        "p3mix-c",
+        "the same, sure u relabelled instead",
+        "Li 2022",
+        "200 epochs, bound 0.8, pool 100 from epoch 10",
+    ),
+    _images(
+        "puet",
+        "PU risk of extremely randomised trees",
+        "Wilton 2022",
+        "100 trees, quadratic, non-negative",
+        needs_prior=True,
+        settings=None,
+    ),
+    _images("bce", "cross-entropy, unlabeled as negatives", "supervised classifier"),
+)
+METHODS: dict[str, Method] = {method.name: method for method in ON_SCENES}
+IMAGE_METHODS: dict[str, Method] = {method.name: method for method in ON_IMAGES}
 
 
-def as_markdown() -> str:
-    """The catalogue as a table: a card for each method."""
-    lines = [
-        "| method | minimises | prior | works on | paper | constants |",
-        "|---|---|---|---|---|---|",
-    ]
-    for name, method in METHODS.items():
+def as_markdown(catalogue: Mapping[str, Method] | None = None) -> str:
+    """A catalogue as a table, by default that of scenes: a card for each method."""
+    catalogue = METHODS if catalogue is None else catalogue
+    scenes = any(method.on != "images" for method in catalogue.values())
+    on = ["works on"] if scenes else []
+    header = ["method", "minimises", "prior", *on, "paper", "constants"]
+    lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
+    for name, method in catalogue.items():
         prior = "needed" if method.needs_prior else ""
         constants = method.constants + (f"; extra `{method.extra}`" if method.extra else "")
-        cells = (f"`{name}`", method.minimises, prior, method.on, method.paper, constants)
+        where = [method.on] if scenes else []
+        cells = (f"`{name}`", method.minimises, prior, *where, method.paper, constants)
         lines.append(f"| {' | '.join(cell.replace('|', '∣') for cell in cells)} |")
     return "\n".join(lines)
 

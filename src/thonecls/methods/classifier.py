@@ -17,7 +17,7 @@ from thonecls.images.data import ItemModel, Rows
 from thonecls.images.networks import NETWORKS, StagedNet
 from thonecls.images.trees import Rules, binary_labels, check_settings, is_count
 from thonecls.method.config import TrainConfig
-from thonecls.methods.items import fit_items, item_settings
+from thonecls.methods.image_training import fit_items, item_settings
 
 EXACT = (np.float64, np.float32, np.uint8)  # of features that are taken as they are
 
@@ -47,12 +47,12 @@ RULES: Rules = {
 class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no types
     """A network from positive and unlabeled samples, of a table or of images.
 
-    loss: one of `thonecls.methods.items.TRAININGS`, of which "taylor" and "t-honecls" need no
-    prior; network: "table", "cifar" or "stl", or a function from a sample's shape to a `StagedNet`;
-    prior: the share of positives among the unlabeled, for the losses that need it; order: of the
-    Taylor expansion, by default the loss's own; epochs, batches (steps of an epoch), batch_size
-    (items of either kind in a step) and rate (of Adam) as usual; device: "auto", "cpu", "cuda" or
-    "mps".
+    loss: one of `thonecls.methods.image_training.TRAININGS`, of which "taylor" and "t-honecls"
+    need no prior; network: "table", "cifar" or "stl", or a function from a sample's shape to a
+    `StagedNet`; prior: the share of positives among the unlabeled, for the losses that need it;
+    order: of the Taylor expansion, by default the loss's own; epochs, batches (steps of an epoch),
+    batch_size (items of either kind in a step) and rate (of Adam) as usual; device: "auto", "cpu",
+    "cuda" or "mps".
 
     Samples (n, d) are standardised by the mean and deviation of those in `fit`; images of uint8,
     (n, C, H, W), are scaled to -1..1; other arrays of more axes are taken as they are. A network

@@ -22,7 +22,7 @@ from thonecls.places import find_places, lattice, spectral_components, unlike_la
 from thonecls.scene import FloatArray, Source
 from thonecls.splits import BLOCK, PLACES, Coverage, blocks_of
 from thonecls.workflow.options import TrainOptions, train_command
-from thonecls.workflow.spectra import ROWS, find_trouble, look_over, read_lattice, spectra_at
+from thonecls.workflow.spectra import ROWS, find_trouble, read_lattice, sample_spectra, spectra_at
 
 Status = Literal["ok", "note", "problem"]
 FEW = 20  # labels: with fewer a map is a guess
@@ -64,9 +64,9 @@ def check_scene(
     """
     opened = read_scene(scene, scene_options, labels=labels, label_options=label_options)
     rng = np.random.default_rng(0)
-    sample = look_over(opened.source, LOOKED_AT, rng)
+    sample = sample_spectra(opened.source, LOOKED_AT, rng)
     findings = [*_about_scene(opened, sample)]
-    if trouble := find_trouble(opened, look_over(opened.source, FILL_AT, rng)):
+    if trouble := find_trouble(opened, sample_spectra(opened.source, FILL_AT, rng)):
         findings.append(Finding("nodata", trouble, "problem"))
     if labels is not None:
         marked = read_labels(labels, opened.grid, label_options)

@@ -18,7 +18,7 @@ from thonecls.errors import LabelError
 from thonecls.method.collage import cover
 from thonecls.method.fit import OnStep, checkpoints
 from thonecls.method.model import Crossfit, Model, Scorer, resolve_device
-from thonecls.methods import deep
+from thonecls.methods import networks
 from thonecls.methods.costs import training_cost
 from thonecls.methods.models import AnyModel
 from thonecls.methods.spectral_model import fit_spectral, thinned
@@ -216,7 +216,7 @@ def train_fold(
     if resume and path.exists() and not checkpoints(kept):
         return True
     with _threads(threads), _stoppable() as stopped:
-        model = deep.train(
+        model = networks.train(
             task.options.method,
             task.scene.source,
             labels_of(task, positives, task.options.seed),

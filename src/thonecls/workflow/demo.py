@@ -37,7 +37,7 @@ from thonecls.workflow.run_folder import (
     read_run,
     write_json,
 )
-from thonecls.workflow.spectra import look_over
+from thonecls.workflow.spectra import sample_spectra
 from thonecls.workflow.train import LOOKED_AT, complete
 
 
@@ -81,7 +81,7 @@ def _demo(
     labelled.flat[split.labels.positive] = True
     scene = SceneInput(Path("Indian Pines"), data.scene, Grid(data.scene.shape))
     task = Task(out, scene, LabelInput(Path("ground truth"), labelled), labelled, config, options)
-    usual = look_over(data.scene, LOOKED_AT, np.random.default_rng(seed))
+    usual = sample_spectra(data.scene, LOOKED_AT, np.random.default_rng(seed))
     model: AnyModel
     left_out = nothing_left_out(np.sort(split.labels.positive))
     if method == "density-ratio":

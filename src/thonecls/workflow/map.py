@@ -48,7 +48,7 @@ from thonecls.workflow.run_folder import (
     write_json,
 )
 from thonecls.workflow.scaling import LOOKED_AT, on_scale
-from thonecls.workflow.spectra import look_over
+from thonecls.workflow.spectra import sample_spectra
 
 OnWindow = Callable[[int, int], None]
 GUESSED = 0.2  # of a scene unlike the training scene: more is worth a word
@@ -232,7 +232,7 @@ def map_scene(
             check_together(model, read_run(model, {}), models_only=True)
         opened = match(read_scene(scene, options, bands=models[0].bands), models[0], tolerance)
         rng = np.random.default_rng(0)
-        ready, words = on_scale(models, look_over(opened.source, LOOKED_AT, rng), force=force)
+        ready, words = on_scale(models, sample_spectra(opened.source, LOOKED_AT, rng), force=force)
         if words and dask is not None:
             raise ModelError(f"{words}: map it without a cluster, or give it in the model's unit")
         models, opened = ready, replace(opened, notes=(*opened.notes, *([words] if words else [])))

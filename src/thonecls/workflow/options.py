@@ -14,7 +14,6 @@ from thonecls.io.inputs import LabelInput, SceneInput
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.method.config import PRESETS, TrainConfig
 from thonecls.methods import METHODS, unknown_method
-from thonecls.methods.settings import SETTINGS, settings
 from thonecls.scene import BoolArray
 from thonecls.schema import MOST_LABEL
 from thonecls.splits import Coverage
@@ -60,7 +59,7 @@ class TrainOptions:
             raise ConfigError(f"'seeds' must be 1 or more. Got {self.seeds} instead")
         if self.seeds > 1 and not METHODS[self.method].network:
             raise ConfigError(f"{self.method} trains no network: leave out --seeds")
-        if self.coverage is not None and self.method != "density-ratio":
+        if self.coverage is not None and not METHODS[self.method].coverage:
             raise ConfigError(f"{self.method} has no use for a coverage: leave out --coverage")
         check_seed(self.seed)
         if len(self.label) > MOST_LABEL:
@@ -120,12 +119,12 @@ def repeat_command(run: Mapping[str, Any]) -> str:
     if "dataset" in run:
         words = ["thonecls", "demo", "--target", run["target"], "--seed", run["seed"]]
         words += ["--positives", run["positives"]]
-        if run["method"] in SETTINGS:
+        if METHODS[run["method"]].network:
             words += ["--preset", "fast", *_config_flags(run["config"])]
         return quoted([*map(str, words), "--out", run["out"]])
     words = ["thonecls", "train", run["cube"], run["labels"], "--out", run["out"]]
     words += _flags({name: run[name] for name in USUAL if name in run}, USUAL)
-    if run["method"] in SETTINGS:
+    if METHODS[run["method"]].network:
         words += _config_flags(run["config"], run["method"])
     if run.get("threshold_reason") == GIVEN:
         words += ["--threshold", str(run["threshold"])]
@@ -136,7 +135,7 @@ def _config_flags(config: Mapping[str, Any], method: str = "t-honecls") -> list[
     """Words for the settings: the preset they come from, and those that differ from it."""
     preset = "collage" if config.get("block") else "fast"  # older runs know no blocks
     words = ["--preset", preset] if preset == "collage" else []
-    return words + _flags(config, asdict(settings(method, PRESETS[preset])))
+    return words + _flags(config, asdict(METHODS[method].configure(PRESETS[preset])))
 
 
 def _flags(values: Mapping[str, Any], usual: Mapping[str, Any]) -> list[str]:

@@ -18,7 +18,7 @@ FILL, HUGE = -999, 1e20  # a value so low, or so high, in most bands marks missi
 SAME = 0.5  # of the bands
 
 
-def look_over(source: Source, count: int, rng: np.random.Generator) -> FloatArray:
+def sample_spectra(source: Source, count: int, rng: np.random.Generator) -> FloatArray:
     """Spectra of some valid pixels, (n, C): of rows spread over a large scene."""
     height, width = source.shape
     if height * width <= 20 * count:

@@ -21,12 +21,13 @@ from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig
 from thonecls.method.fit import OnStep, checkpoints
 from thonecls.method.model import Crossfit, Model
 from thonecls.method.novelty import fit_novelty
-from thonecls.methods import METHODS, deep, label_spectra
+from thonecls.methods import METHODS, label_spectra, networks
 from thonecls.methods.costs import in_words, judging, training_cost
 from thonecls.methods.models import AnyModel
-from thonecls.methods.spectral_model import SpectralModel, fit_spectral
+from thonecls.methods.scenes import Known, fit_at_once
+from thonecls.methods.spectral_model import SpectralModel
 from thonecls.priors import Prior, check_estimators, estimate_priors, usable
-from thonecls.ratio.model import RatioModel, crossfit_ratio
+from thonecls.ratio.model import RatioModel
 from thonecls.scene import ArraySource, BoolArray, FloatArray, Scene, Source, read_all, standardize
 from thonecls.splits import check_positives, draw_labels
 from thonecls.workflow.crossfit import OnFold, crossfit, labels_of, leave_out, nothing_left_out
@@ -46,7 +47,7 @@ from thonecls.workflow.run_folder import (
     model_path,
     refuse_to_overwrite,
 )
-from thonecls.workflow.spectra import find_trouble, look_over, valid_at
+from thonecls.workflow.spectra import find_trouble, sample_spectra, valid_at
 
 LOOKED_AT = 5000  # pixels of the scene by which novelty is judged
 STRIP = 64
@@ -75,7 +76,7 @@ def train_scene(
 
     Returns the summary that is also written as run.json. With `resume`, a training that was
     stopped or killed goes on from its last checkpoint, and a finished one is left as it is.
-    config: the settings of `options.method` (see `deep.settings`). truth: is used for nothing
+    config: the settings of `options.method` (see `Method.configure`). truth: is used for nothing
     but the scores in the report. jobs: processes in which networks of folds may be trained; a
     script that asks for several must guard its main part (`if __name__ == "__main__"`). on_plan
     hears what a network will take.
@@ -131,7 +132,7 @@ def on_data(scene: SceneInput, labels: LabelInput) -> LabelInput:
     What is known of a label on nodata is of no use, whichever way it is known. A scene that is the
     same all over, or has a fill that nobody told of, is refused.
     """
-    sample = look_over(scene.source, LOOKED_AT, np.random.default_rng(0))
+    sample = sample_spectra(scene.source, LOOKED_AT, np.random.default_rng(0))
     if trouble := find_trouble(scene, sample):
         raise SceneError(trouble)
     if isinstance(scene.source, ArraySource) and scene.source.nodata is None:
@@ -185,14 +186,13 @@ def _prepare(
     """Look the scene over, and estimate the class prior where that is asked."""
     positives = labels.mask
     check_positives(np.flatnonzero(positives), scene.grid.shape)
-    network = METHODS[options.method].network
-    if labels.negatives is not None and options.method != "density-ratio":
-        if not network:
+    if labels.negatives is not None:
+        if not METHODS[options.method].negatives:
             raise ConfigError(
                 f"{options.method} has no use for places where the class is not: leave out "
                 "--answers and --negatives, or take another method"
             )
-        if config.block:
+        if METHODS[options.method].network and config.block:
             raise ConfigError(
                 "collages have no use for places where the class is not: take the density ratio "
                 "(no --method and no --preset), or leave out --answers and --negatives"
@@ -221,14 +221,14 @@ def _train_all(
 ) -> list[Model]:
     """One model for each seed; those that are there already are not trained again."""
     count = task.options.seeds
-    usual = look_over(task.scene.source, LOOKED_AT, np.random.default_rng(task.options.seed))
+    usual = sample_spectra(task.scene.source, LOOKED_AT, np.random.default_rng(task.options.seed))
     models = []
     for index in range(count):
         path, kept = model_path(task.out, index, count), checkpoint_path(task.out, index, count)
         if resume and path.exists() and not checkpoints(kept):
             models.append(Model.load(path))
             continue
-        model = deep.train(
+        model = networks.train(
             task.options.method,
             task.scene.source,
             labels_of(task, task.positives, task.options.seed + index),
@@ -255,39 +255,40 @@ def _fold_files(out: Path) -> list[Path]:
 
 def _fit(task: Task) -> tuple[RatioModel | SpectralModel, Crossfit]:
     """A model that is there in seconds, saved before anything else is made of it."""
-    usual = look_over(task.scene.source, LOOKED_AT, np.random.default_rng(task.options.seed))
+    usual = sample_spectra(task.scene.source, LOOKED_AT, np.random.default_rng(task.options.seed))
     scene, positives, options = task.scene.source, task.positives, task.options
-    seed, folds = options.seed, options.folds
-    model: RatioModel | SpectralModel
-    left_out = nothing_left_out(np.flatnonzero(positives))
-    if options.method == "density-ratio":
-        ratio, scored = crossfit_ratio(
-            scene,
-            positives,
-            seed=seed,
+
+    def fit(some: BoolArray, folds: int) -> tuple[RatioModel | SpectralModel, Crossfit | None]:
+        known = Known(
+            seed=options.seed,
+            unlabeled=task.config.unlabeled,
+            folds=folds,
             coverage=options.coverage,
             negatives=task.labels.negatives,
             answers=task.labels.answers,
-            folds=folds,
         )
-        model, left_out = complete(ratio, task, usual), scored if folds else left_out
-    else:
+        return fit_at_once(options.method, scene, some, known)
 
-        def fit(some: BoolArray, number: int = 0) -> SpectralModel:
-            count = task.config.unlabeled
-            return fit_spectral(options.method, scene, some, seed=seed, unlabeled=count)
-
-        model = complete(fit(positives), task, usual)
-        if folds:
+    fitted, left_out = fit(positives, options.folds)
+    model = complete(fitted, task, usual)
+    if left_out is None:
+        left_out = nothing_left_out(np.flatnonzero(positives))
+        if options.folds:
             with suppress(LabelError):  # so few labels that none can be spared
-                left_out = crossfit(fit, scene, positives, folds=folds, seed=seed)
+                left_out = crossfit(
+                    lambda some, _: fit(some, 0)[0],
+                    scene,
+                    positives,
+                    folds=options.folds,
+                    seed=options.seed,
+                )
     model.save(model_path(task.out, 0, 1))
     for file in checkpoints(checkpoint_path(task.out, 0, 1)):
         file.unlink()  # of a network that was to be trained here before
     return model, left_out
 
 
-M = TypeVar("M", Model, RatioModel, SpectralModel)
+M = TypeVar("M", bound=AnyModel)
 
 
 def complete(model: M, task: Task, spectra: FloatArray) -> M:

@@ -16,7 +16,7 @@ from thonecls.io.raster.bands import Band
 from thonecls.scene import BoolArray
 
 
-class Form(Protocol):
+class Format(Protocol):
     """A kind of file: how to open one, and how to read a window once it is open."""
 
     @property
@@ -35,13 +35,13 @@ class Form(Protocol):
 class LazyFile:
     """An open file: opened when first read, once in each process, and pickled closed."""
 
-    def __init__(self, form: Form) -> None:
-        self.form = form
+    def __init__(self, format: Format) -> None:
+        self.format = format
         self._opened: tuple[int, Any] | None = None
         self._lock = threading.Lock()  # threads of a process take turns
 
-    def __reduce__(self) -> tuple[type[LazyFile], tuple[Form]]:
-        return LazyFile, (self.form,)
+    def __reduce__(self) -> tuple[type[LazyFile], tuple[Format]]:
+        return LazyFile, (self.format,)
 
     def read(
         self, numbers: Sequence[int], rows: slice, columns: slice, step: int = 1
@@ -50,17 +50,17 @@ class LazyFile:
         with self._lock:
             try:
                 if self._opened is None or self._opened[0] != os.getpid():  # not across a fork
-                    self._opened = os.getpid(), self.form.open()
-                return self.form.read(self._opened[1], numbers, rows, columns, step)
+                    self._opened = os.getpid(), self.format.open()
+                return self.format.read(self._opened[1], numbers, rows, columns, step)
             except OSError as e:  # GDAL's own words are in the cause
                 raise FileError(
-                    f"cannot read rows {rows.start}-{rows.stop} of {self.form.path} "
+                    f"cannot read rows {rows.start}-{rows.stop} of {self.format.path} "
                     f"({e.__cause__ or e}): the file is damaged or cut short; copy it again"
                 ) from e
 
 
 # What the headers of a file say.
-Look = tuple[LazyFile, Grid, tuple[Band, ...]]
+RasterHeader = tuple[LazyFile, Grid, tuple[Band, ...]]
 
 
 def choose_cube(path: Path, shapes: Mapping[str, tuple[int, ...]], variable: str | None) -> str:

@@ -11,13 +11,13 @@ from rasterio.dtypes import dtype_rev, typename_fwd
 
 from thonecls.errors import FileError, SceneError
 from thonecls.io.raster.bands import named_wavelength
-from thonecls.io.raster.files import LazyFile, Look
-from thonecls.io.raster.gdal import Gdal, look_gdal, open_gdal
+from thonecls.io.raster.files import LazyFile, RasterHeader
+from thonecls.io.raster.gdal import Gdal, gdal_header, open_gdal
 
 RASTERS = (".tif", ".tiff", ".jp2", ".img", ".dat", ".bsq", ".bil", ".bip", ".raw", ".vrt", "")
 
 
-def look_folder(folder: Path) -> Look:
+def folder_header(folder: Path) -> RasterHeader:
     """Single-band files of one grid as one scene, in the order in which a person counts."""
     files = sorted(filter(_is_raster, folder.iterdir()), key=_natural)
     if not files:
@@ -32,7 +32,7 @@ def look_folder(folder: Path) -> Look:
                 )
             kind = typename_fwd[dtype_rev[dataset.dtypes[0]]]
             described = bool(dataset.descriptions[0])
-        _, grid, (band,) = look_gdal(path, str(path))
+        _, grid, (band,) = gdal_header(path, str(path))
         if number == 1:
             first = grid
         elif grid != first:

@@ -23,7 +23,7 @@ from thonecls.errors import FileError, SceneError
 from thonecls.io.drivers import open_raster_as, raster_drivers
 from thonecls.io.grid import Grid
 from thonecls.io.raster.bands import VECTORS, Band, in_nanometres, named_wavelength, to_number
-from thonecls.io.raster.files import LazyFile, Look, choose_cube
+from thonecls.io.raster.files import LazyFile, RasterHeader, choose_cube
 from thonecls.scene import BoolArray
 from thonecls.schema import MOST_BANDS
 
@@ -84,7 +84,7 @@ def _header_errors(path: Path) -> Iterator[None]:
         ) from e
 
 
-def look_gdal(path: Path, name: str) -> Look:
+def gdal_header(path: Path, name: str) -> RasterHeader:
     """What the header of a GDAL dataset says; `path` is the file it is in."""
     with open_gdal(name, path) as dataset, _header_errors(path):
         check_whole(dataset, path)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from thonecls.errors import FileError, SceneError, ThoneclsError
 from thonecls.io.grid import Grid
 from thonecls.io.raster.bands import VECTORS, Band, in_nanometres
-from thonecls.io.raster.files import LazyFile, Look, choose_cube
+from thonecls.io.raster.files import LazyFile, RasterHeader, choose_cube
 from thonecls.scene import Bands, BoolArray
 from thonecls.schema import MOST_BANDS
 
@@ -41,7 +41,7 @@ class Hdf5:
         return np.ascontiguousarray(block[[n - 1 - first for n in numbers]]), None
 
 
-def look_hdf5(path: Path, variable: str | None, axis: Bands | None) -> Look:
+def hdf5_header(path: Path, variable: str | None, axis: Bands | None) -> RasterHeader:
     """A cube in an HDF5 file, NetCDF 4 among them; GDAL would take its first axis for the bands."""
     try:
         with h5py.File(path, "r") as tree:

@@ -17,10 +17,10 @@ from pyproj.exceptions import CRSError
 from thonecls.errors import FileError, SceneError
 from thonecls.io.grid import Grid
 from thonecls.io.raster.bands import Band, BandChoice, dropped_words
-from thonecls.io.raster.files import LazyFile, Look
-from thonecls.io.raster.folder import data_file, look_folder
-from thonecls.io.raster.gdal import check_netcdf3, look_gdal, open_gdal, subdataset_name
-from thonecls.io.raster.hdf5 import look_hdf5
+from thonecls.io.raster.files import LazyFile, RasterHeader
+from thonecls.io.raster.folder import data_file, folder_header
+from thonecls.io.raster.gdal import check_netcdf3, gdal_header, open_gdal, subdataset_name
+from thonecls.io.raster.hdf5 import hdf5_header
 from thonecls.scene import Bands, BoolArray, Scene
 
 
@@ -155,27 +155,27 @@ def open_raster(
     no list of wavelengths tells.
     """
     path = Path(path).absolute()  # a worker may run in another folder
-    file, grid, layers = _look(path, variable, axis)
+    file, grid, layers = _header(path, variable, axis)
     _check_grid(grid, path)
     kept, dropped = (bands or BandChoice()).split(layers)
     _check_count(kept, path, dropped)
     return RasterSource(path, grid, kept, dropped, nodata, file)
 
 
-def _look(path: Path, variable: str | None, axis: Bands | None) -> Look:
+def _header(path: Path, variable: str | None, axis: Bands | None) -> RasterHeader:
     """What a path holds, from its headers alone."""
     if path.is_dir():
-        return look_folder(path)
+        return folder_header(path)
     if not path.is_file():
         raise FileError(f"there is no file {path}: check the path")
     path = data_file(path)
     if h5py.is_hdf5(path):
-        return look_hdf5(path, variable, axis)
+        return hdf5_header(path, variable, axis)
     check_netcdf3(path)
     with open_gdal(str(path), path) as dataset:
         parts = dataset.count == 0 or variable is not None
         name = subdataset_name(path, dataset.subdatasets, variable) if parts else str(path)
-    return look_gdal(path, name)
+    return gdal_header(path, name)
 
 
 def _check_grid(grid: Grid, path: Path) -> None:

@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from torch import nn
 
 from thonecls.errors import ConfigError, LabelError
-from thonecls.images.data import ItemBatch, ItemGround, ItemModel, Rows, item_logits
+from thonecls.images.data import ImageData, ItemBatch, ItemModel, Rows
 from thonecls.images.networks import StagedNet
+from thonecls.images.steps import PLAIN
 from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig
-from thonecls.method.loop import Progress, Recipe, check_prior, run
-from thonecls.method.losses import LOSSES, variational
+from thonecls.method.loop import Procedure, Progress, check_prior, run
+from thonecls.method.losses import LOSSES
 from thonecls.method.model import resolve_device
-from thonecls.methods.recipes import P3MIX, PLAIN, DistPU, vpu
-from thonecls.methods.relative import Relative, hold_out
+from thonecls.methods import vpu
+from thonecls.methods.dist_pu import DistPU
+from thonecls.methods.p3mix import P3MIX
 
 T = TypeVar("T")
 OnEpoch = Callable[[Progress[ItemModel]], None]
@@ -40,17 +41,22 @@ IMAGE = TrainConfig(
 )
 
 
+Phase = tuple[TrainConfig, Procedure[ItemBatch]]
+
+
 @dataclass(frozen=True)
 class Training:
     """What a method trains with, beside what all do.
 
     change: of `IMAGE`; sizes: positive and unlabeled items of a step, or, as one number, items of
-    both kinds as they are to each other.
+    both kinds as they are to each other; procedure: how steps are made; phases: settings and
+    procedures that follow each other, where there are several.
     """
 
     change: dict[str, Any] = field(default_factory=dict)
     sizes: tuple[int, int] | int = (500, 500)
-    recipe: Recipe[ItemBatch] = PLAIN
+    procedure: Procedure[ItemBatch] = PLAIN
+    phases: Callable[[TrainConfig], list[Phase]] | None = None
 
 
 _P3MIX: dict[str, Any] = {"epochs": 200, "batches": 20, "rate": 5e-5, "weight_decay": 1e-6}
@@ -64,15 +70,13 @@ TRAININGS = {
     "dist-pu": Training(
         {"loss": "dist-pu", "epochs": 60, "batches": 180, "rate": 5e-4, "weight_decay": 5e-3},
         sizes=256,
-        recipe=DistPU().first,
+        phases=DistPU().phases,
     ),
     **{
-        name: Training({"loss": "bce", **_P3MIX}, sizes=(512, 512), recipe=p3mix.recipe)
+        name: Training({"loss": "bce", **_P3MIX}, sizes=(512, 512), procedure=p3mix.procedure)
         for name, p3mix in P3MIX.items()
     },
 }
-# The second phase of Dist-PU, relative to the first.
-SECOND_RATE, SECOND_DECAY = 0.1, 0.2
 
 
 def item_settings(method: str, **change: Any) -> TrainConfig:
@@ -116,56 +120,32 @@ def fit_items(
         stops = stops or bool(on_step is not None and on_step(progress))
         return stops
 
-    def ground(positive: Rows, unlabeled: Rows) -> ItemGround:
-        chosen = sizes or _sizes(training.sizes, len(positive), len(unlabeled))
-        return ItemGround(positive, unlabeled, make, chosen, resolve_device(config.device))
-
+    chosen = sizes or _sizes(training.sizes, len(positive), len(unlabeled))
+    data = ImageData(positive, unlabeled, make, chosen, resolve_device(config.device))
     if method == "vpu":
-        kept, held = zip(*(_part(rows, generator) for rows in (positive, unlabeled)), strict=True)
-        if not all(held) or len(kept[1]) < 2:
-            raise LabelError(
-                "vPU sets items apart to choose its epoch by: at least 2 labelled positives and 3 "
-                f"unlabeled items are needed. Got {len(positive)} and {len(unlabeled)} instead"
-            )
-        items = ground(*kept)
-
-        def loss(net: nn.Module, ground: ItemGround) -> float:
-            return float(variational(*(item_logits(net, rows, ground.device) for rows in held)))
-
-        def largest(model: ItemModel) -> float:
-            return float(torch.sigmoid(model.logits(items.unlabeled).max()))
-
-        relative: Relative[ItemModel] = Relative(largest)
-        model = run(
-            items,
+        return vpu.train(
+            data,
             config=config,
             generator=generator,
-            recipe=replace(vpu(mix), judge=loss),
-            on_epoch=relative.told(on_epoch),
-            on_step=relative.told(on_step),
+            procedure=vpu.mixing(mix),
+            on_epoch=on_epoch,
+            on_step=on_step,
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
             resume=resume,
         )
-        return relative(model)
-    items = ground(positive, unlabeled)
-    phases = [(config, training.recipe)]
-    if method == "dist-pu":
-        second = replace(
-            config,
-            rate=config.rate * SECOND_RATE,
-            weight_decay=config.weight_decay * SECOND_DECAY,
-        )
-        phases.append((second, DistPU().second))
+    if len(unlabeled) < 2:
+        raise LabelError(f"at least 2 unlabeled items are needed. Got {len(unlabeled)} instead")
+    phases = training.phases(config) if training.phases else [(config, training.procedure)]
     models: list[ItemModel] = []
-    for number, (settings, recipe) in enumerate(phases):
+    for number, (settings, procedure) in enumerate(phases):
         # Progress is told of all phases together.
         span = number * config.epochs, len(phases) * config.epochs
         model = run(
-            items,
+            data,
             config=settings,
             generator=generator,
-            recipe=recipe,
+            procedure=procedure,
             start=models[-1].net if models else None,
             on_epoch=_moved(on_epoch, *span),
             on_step=_moved(on_step_all, *span),
@@ -199,12 +179,6 @@ def _joined(models: list[ItemModel], phases: int) -> ItemModel:
     finished = len(models) == phases and trainings[-1]["finished"]
     joined = {"history": history, "seconds": seconds, "finished": finished}
     return replace(models[-1], training={**trainings[-1], **joined})
-
-
-def _part(rows: Rows, generator: torch.Generator) -> tuple[Rows, Rows]:
-    """A tenth set apart."""
-    kept, held = hold_out(len(rows), generator)
-    return Rows(rows.items, rows.places[kept]), Rows(rows.items, rows.places[held])
 
 
 def _sizes(sizes: tuple[int, int] | int, positive: int, unlabeled: int) -> tuple[int, int]:
