@@ -27,6 +27,7 @@ from thonecls.datasets import synthetic
 from thonecls.errors import ThoneclsError
 from thonecls.method.config import TrainConfig
 from thonecls.workflow import (
+    MapOptions,
     TrainOptions,
     TruthFile,
     draw_sample,
@@ -57,7 +58,9 @@ class World:
         train_scene(self.here / "cube.npy", labels, out, config=CONFIG, options=options, **more)
 
     def map(self, model: Path, out: Path, year: int = 2020, **more: Any) -> None:
-        map_scene(model, self.here / f"{year}/scene.tif", out, **more)
+        heard = {name: more.pop(name) for name in ("on_window", "scene_options") if name in more}
+        options = MapOptions(**more)
+        map_scene(model, self.here / f"{year}/scene.tif", out, options=options, **heard)
 
     def report(self, out: Path, *, truth: bool) -> None:
         write_report(out, TruthFile(self.here / "truth.npy") if truth else None)

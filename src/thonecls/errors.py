@@ -2,7 +2,15 @@
 
 
 class ThoneclsError(Exception):
-    """Anything a user can mend; the command line prints it without a traceback."""
+    """Anything a user can fix; the command line prints it without a traceback.
+
+    options: names of the options that help, which the command line adds as flags and a form can
+    point at.
+    """
+
+    def __init__(self, message: str = "", *, options: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.options = options
 
 
 class SceneError(ThoneclsError, ValueError):

@@ -548,7 +548,8 @@ def _from_mask(array: NDArray[Any]) -> BoolArray:
     if not (values <= {0, 1} or values <= {-1, 1}):
         raise LabelError(
             f"a label mask holds True/False, 1/0 or 1/-1. Got {sorted(values)[:6]} instead; "
-            "pick one class (--target 2, or truth == 2)"
+            "pick one class ('target' 2, or truth == 2)",
+            options=("target",),
         )
     return np.asarray(array == 1)
 

@@ -67,8 +67,8 @@ def test_check_says_that_all_is_well(
     assert run("check", example.scene, example.labels, *WHERE, "--json", *picture) == 0
     found = said(capsys)
     assert (tmp_path / "labels.png").read_bytes().startswith(b"\x89PNG")
-    words = {finding["subject"]: finding["words"] for finding in found["findings"]}
-    assert found["fit"]
+    words = {finding.subject: finding.words for finding in found.findings}
+    assert found.fit
     assert "EPSG:32633" in words["place"]
     assert "marked bad" in words["bands left out"]
     assert "reprojected from EPSG:4326" in words["labels"]
@@ -94,7 +94,7 @@ def test_check_tells_how_much_of_a_scene_has_no_data(tmp_path: Path) -> None:
     found = check_scene(
         tmp_path / "scene.npy", scene_options=SceneOptions(nodata=-1.0, bands_axis="last")
     )
-    words = {finding["subject"]: finding["words"] for finding in found["findings"]}
+    words = {finding.subject: finding.words for finding in found.findings}
     assert words["no data"] == "about 25 % of the scene"
 
 
@@ -106,8 +106,8 @@ def test_check_tells_of_labels_from_few_places(step: int, told: bool, tmp_path: 
     labels[np.ix_(range(2, 2 + 5 * step, step), range(2, 2 + 5 * step, step))] = 1
     np.save(tmp_path / "labels.npy", labels)
     found = check_scene(tmp_path / "scene.npy", tmp_path / "labels.npy")
-    assert found["fit"]
-    assert told == ("spread of labels" in [finding["subject"] for finding in found["findings"]])
+    assert found.fit
+    assert told == ("spread of labels" in [finding.subject for finding in found.findings])
 
 
 @pytest.mark.learning
@@ -421,7 +421,7 @@ def test_a_cluster_maps_the_same_and_outlives_a_worker(
     trained: Path, large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     distributed = pytest.importorskip("distributed")
-    from thonecls.workflow import map_scene
+    from thonecls.workflow import MapOptions, map_scene
 
     model = trained / "model-0.safetensors"
     map_scene(model, large, tmp_path / "here")
@@ -441,7 +441,7 @@ def test_a_cluster_maps_the_same_and_outlives_a_worker(
             model,
             large,
             tmp_path / "there",
-            dask=cluster.scheduler_address,
+            options=MapOptions(dask=cluster.scheduler_address),
             on_window=kill_one,
         )
     assert killed

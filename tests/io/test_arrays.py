@@ -82,7 +82,7 @@ def test_pickles_are_not_opened(tmp_path: Path) -> None:
 
 def test_the_axis_of_the_bands_is_never_guessed(tmp_path: Path) -> None:
     path = write(tmp_path / "square.npy", np.zeros((6, 6, 6)))
-    with pytest.raises(SceneError, match=r"cannot tell which axis .* --bands-axis"):
+    with pytest.raises(SceneError, match=r"cannot tell which axis .* 'bands_axis'"):
         open_scene(path, labels=np.zeros((6, 6), dtype=bool))
     assert open_scene(path, axis="last").bands == 6
     path = write(tmp_path / "cube.npy")

@@ -342,7 +342,7 @@ def test_metres_in_a_table_are_in_the_scenes_crs_or_the_one_given(
     x, y = Transformer.from_crs(UTM, 3857, always_xy=True).transform(x, y)
     write_table(path, f"{names}\n{x},{y}\n")
     np.testing.assert_array_equal(burn_positives(path, GRID, crs="EPSG:3857").mask, burnt.mask)
-    with pytest.raises(LabelError, match=r"names no CRS.*say their CRS with --crs$"):
+    with pytest.raises(LabelError, match=r"names no CRS.*say their CRS with 'crs'$"):
         burn_positives(path, GRID)
 
 
@@ -399,7 +399,7 @@ def test_a_table_that_is_not_utf8_says_what_to_do(tmp_path: Path, encoding: str)
 
 
 def test_a_table_has_no_layers(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="leave out --layer plants"):
+    with pytest.raises(FileError, match="leave out 'layer' plants"):
         read_layer(write_table(tmp_path / "labels.csv", "x,y\n1,2\n"), layer="plants")
 
 
@@ -587,7 +587,7 @@ def test_polygons_between_pixel_centres_are_missed_not_forgotten(tmp_path: Path)
     burnt = burn_positives(path, GRID)
     assert (burnt.inside, burnt.missed, burnt.outside) == (1, 1, 0)
     path = save(tmp_path / "alone.gpkg", [in_grid(GRID, sliver)])
-    with pytest.raises(LabelError, match=r"cover a pixel's centre.*--all-touched"):
+    with pytest.raises(LabelError, match=r"cover a pixel's centre.*'all_touched'"):
         burn_positives(path, GRID)
     np.testing.assert_array_equal(
         burn_positives(path, GRID, all_touched=True).mask, mask_of((3, 3))
@@ -603,7 +603,7 @@ def test_a_buffer_widens_points_and_narrows_polygons(tmp_path: Path) -> None:
     narrow = burn_positives(path, GRID, buffer=-30.0)
     assert narrow.mask.sum() == 3 * 3
     assert (narrow.inside, narrow.empty, narrow.outside) == (1, 1, 0)
-    with pytest.raises(LabelError, match=r"narrow them by less than 90 \(--buffer\)"):
+    with pytest.raises(LabelError, match=r"narrow them by less than 90 \('buffer'\)"):
         burn_positives(path, GRID, buffer=-90.0)
     for buffer in (0.0, float("nan"), float("inf")):
         with pytest.raises(ConfigError, match="buffer must be a distance"):
@@ -664,7 +664,7 @@ def test_a_layer_without_crs_that_fits_nowhere_is_refused(
     with pytest.raises(
         LabelError,
         match=rf"names no CRS.*x {place[0]:.10g} to .*x 364095 to 364545, y 5809605 to 5809965, "
-        r"EPSG:32633.*say their CRS with --crs$",
+        r"EPSG:32633.*say their CRS with 'crs'$",
     ):
         burn_positives(path, GRID)
 
@@ -822,7 +822,7 @@ def test_a_class_is_picked_from_a_raster_in_the_same_grid(tmp_path: Path, name: 
     labels = read_label_raster(path, grid_of(name), target=2)
     np.testing.assert_array_equal(labels.mask, CLASSES == 2)
     assert labels.note == "in the scene's grid"
-    with pytest.raises(LabelError, match=r"holds 0, 1, 2, 3: pick one class \(--target\)"):
+    with pytest.raises(LabelError, match=r"holds 0, 1, 2, 3: pick one class \('target'\)"):
         read_label_raster(path, grid_of(name))
     with pytest.raises(LabelError, match="inside the scene is 9; it holds 0, 1, 2, 3"):
         read_label_raster(path, grid_of(name), target=9)

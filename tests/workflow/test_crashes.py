@@ -24,7 +24,7 @@ import pytest
 from crashing import CONFIG, World, kill_after, make_world, outcome, states, visible
 from thonecls.errors import ClusterError, ConfigError, FileError, ThoneclsError
 from thonecls.files import LOCK, locked
-from thonecls.workflow import TrainOptions, TruthFile, map_scene, train_scene
+from thonecls.workflow import MapOptions, TrainOptions, TruthFile, map_scene, train_scene
 
 KINDS: dict[str, dict[str, Any]] = {
     "2020": {},
@@ -178,15 +178,15 @@ def test_a_scene_that_was_replaced_is_not_gone_on_with(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        map_scene(run, scene, stopped, resume=True, on_window=stop)
+        map_scene(run, scene, stopped, options=MapOptions(resume=True), on_window=stop)
     before = scene.stat()
     shutil.copy(world.here / "2021/scene.tif", scene)
     os.utime(scene, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert scene.stat().st_size == before.st_size
     with pytest.raises(FileError, match="unfinished map with other scene content: repeat"):
-        map_scene(run, scene, stopped, resume=True)
+        map_scene(run, scene, stopped, options=MapOptions(resume=True))
     shutil.copy2(world.here / "2020/scene.tif", scene)
-    map_scene(run, scene, stopped, resume=True)
+    map_scene(run, scene, stopped, options=MapOptions(resume=True))
 
 
 def test_a_map_takes_the_place_of_another_all_at_once(

@@ -42,7 +42,7 @@ def undrawn(world: World) -> Path:
         patch.setattr(matplotlib.figure.Figure, "savefig", fail)
         files = world.here / "cube.npy", world.here / "labels0.npy", world.here / "run"
         summary = train_scene(*files, config=CONFIG, options=TrainOptions(folds=0))
-    assert [problem.split()[0] for problem in summary["problems"]] == [
+    assert [problem.split()[0] for problem in summary.problems] == [
         "overview.png",
         "report.html",
     ]
@@ -68,7 +68,7 @@ def test_a_dollar_in_a_name_is_no_formula(
     named = replace(model, training={**model.training, "label": "a $\\frac$ \x01 b"})
     named.save(tmp_path / "named.safetensors")
     summary = map_scene(tmp_path / "named.safetensors", tmp_path / ODD, tmp_path / "map")
-    assert "problems" not in summary
+    assert not summary.problems
     assert (tmp_path / "map/overview.png").exists()
     for path in [*(tmp_path / "map").glob("*.qml"), *(tmp_path / "map").glob("*.xml")]:
         ElementTree.parse(path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,16 +16,14 @@ from thonecls.io.inputs import LabelInput, SceneInput
 from thonecls.io.options import SceneOptions
 from thonecls.places import lattice
 from thonecls.scene import ArraySource, Scene
-from thonecls.workflow import TrainOptions, train_scene
+from thonecls.workflow import RunSummary, TrainOptions, train_scene
 from thonecls.workflow.spectra import judged_at, read_lattice, sample_spectra, valid_at
 from thonecls.workflow.train import on_data
 
 FILL = -9999
 
 
-def train(
-    here: Path, cube: NDArray[np.float32], mask: NDArray[np.bool_], folds: int
-) -> dict[str, Any]:
+def train(here: Path, cube: NDArray[np.float32], mask: NDArray[np.bool_], folds: int) -> RunSummary:
     """A matched filter of an array whose fill is no data; the summary of its run."""
     np.save(here / "cube.npy", cube)
     np.save(here / "labels.npy", mask)
@@ -57,9 +54,9 @@ def test_labels_on_nodata_are_dropped_before_any_is_left_out(
     cube = field_scene.scene.cube.copy()
     cube.reshape(len(cube), -1)[:, labelled[1:]] = FILL
     summary = train(tmp_path, cube, mask, folds=2)
-    assert (summary["positives"], summary["held_out"]) == (1, 0)
-    assert "4 labelled pixels lie on nodata and are left out" in summary["notes"]
-    assert "problems" not in summary
+    assert (summary.positives, summary.held_out) == (1, 0)
+    assert "4 labelled pixels lie on nodata and are left out" in summary.notes
+    assert not summary.problems
 
 
 def test_what_is_known_of_a_pixel_without_data_is_of_no_use_whichever_way() -> None:
@@ -108,5 +105,5 @@ def test_a_map_of_a_few_pixels_that_an_even_lattice_misses_is_judged(tmp_path: P
     mask = np.zeros(shape, bool)
     mask[np.ix_(rows[100:108], columns[100:103])] = True
     summary = train(tmp_path, cube, mask, folds=0)
-    assert "problems" not in summary
-    assert summary["verdict"]
+    assert not summary.problems
+    assert summary.verdict

@@ -31,10 +31,10 @@ def test_another_unit_is_seen_and_another_light_is_not(factor: float, wanted: fl
 
 
 def test_a_scale_that_is_no_unit_is_refused() -> None:
-    with pytest.raises(ModelError, match=r"about (29|30).* times .* say --force"):
+    with pytest.raises(ModelError, match=r"about (29|30).* times .* say 'force'"):
         find_scale(spectra(30), USUAL)
     bent = spectra(1) * np.logspace(0, 3, 8)
-    with pytest.raises(ModelError, match="say --force"):
+    with pytest.raises(ModelError, match="say 'force'"):
         find_scale(bent.astype(np.float32), USUAL)
 
 

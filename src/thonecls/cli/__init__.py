@@ -32,7 +32,9 @@ def main(arguments: list[str] | None = None) -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         app(arguments, exit_on_error=False, print_error=False)
-    except (ThoneclsError, CycloptsError) as error:
+    except ThoneclsError as error:
+        _fail(_with_flags(error), arguments)
+    except CycloptsError as error:
         _fail(str(error), arguments)
     except OSError as error:
         from thonecls.files import is_full  # here: help and typos must not wait for it
@@ -43,6 +45,14 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         errors.print("stopped")
         sys.exit(INTERRUPTED)
+
+
+def _with_flags(error: ThoneclsError) -> str:
+    """The error's words, with the options that help as flags: 'bands_axis' is --bands-axis."""
+    words = str(error)
+    for name in error.options:
+        words = words.replace(f"'{name}'", f"--{name.replace('_', '-')}")
+    return words
 
 
 def _fail(message: str, arguments: list[str]) -> NoReturn:

@@ -7,7 +7,7 @@ import json as jsonlib
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 from rich.console import Console
@@ -39,7 +39,7 @@ from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig, preset_for
 
 if TYPE_CHECKING:
-    from thonecls.workflow import TruthFile
+    from thonecls.workflow import CheckSummary, TruthFile
 
 # Commands import what they run: help and typos must not wait for it.
 Overwrite = Annotated[bool, Parameter(help="Replace what is in the folder already.", negative=())]
@@ -107,7 +107,7 @@ def demo(
             seed=seed,
             on_step=display.on_step,
         )
-    return conclude(summary, json)
+    return conclude(summary.as_dict(), json)
 
 
 @app.command
@@ -143,23 +143,23 @@ def check(
         picture=picture,
     )
     if json:
-        print(jsonlib.dumps(found))
+        print(jsonlib.dumps(found.as_dict()))
     else:
         _print_findings(found)
-    return 0 if found["fit"] else 2
+    return 0 if found.fit else 2
 
 
-def _print_findings(found: dict[str, Any]) -> None:
+def _print_findings(found: CheckSummary) -> None:
     marks = {"ok": "[green]✓[/green]", "note": "[yellow]![/yellow]", "problem": "[red]✕[/red]"}
     table = Table(show_header=False, box=None, pad_edge=False)
-    for finding in found["findings"]:
-        table.add_row(marks[finding["status"]], finding["subject"], escape(finding["words"]))
+    for finding in found.findings:
+        table.add_row(marks[finding.status], finding.subject, escape(finding.words))
     console = Console()
     console.print(table)
-    if not found["fit"]:
+    if not found.fit:
         console.print("[bold red]this will not work yet:[/bold red] fix the items marked ✕")
-    elif found["command"] is not None:
-        console.print(f"ready: {escape(found['command'])}", soft_wrap=True)
+    elif found.command is not None:
+        console.print(f"ready: {escape(found.command)}", soft_wrap=True)
 
 
 @app.command
@@ -274,7 +274,7 @@ def train(
             on_fold=display.on_fold,
             on_window=display.on_window,
         )
-    return conclude(summary, json)
+    return conclude(summary.as_dict(), json)
 
 
 def _usual_method(preset: str | None, seeds: int, config: TrainConfig) -> str:
@@ -358,8 +358,20 @@ def map_command(
     Example: thonecls map run scene.tif --out map
     """
     from thonecls.cli.progress import Display
-    from thonecls.workflow import map_scene
+    from thonecls.workflow import MapOptions, map_scene
 
+    options = MapOptions(
+        threshold=threshold,
+        floats=floats,
+        minimum_area=minimum_area,
+        polygons=polygons,
+        tolerance=tolerance,
+        device=device,
+        dask=dask,
+        force=force,
+        overwrite=overwrite,
+        resume=resume,
+    )
     files = _expand(scenes)
     summaries = []
     for file in files:
@@ -368,22 +380,13 @@ def map_command(
                 model,
                 file,
                 out if len(files) == 1 else out / file.stem,
-                options=scene_options,
-                threshold=threshold,
-                floats=floats,
-                minimum_area=minimum_area,
-                polygons=polygons,
-                tolerance=tolerance,
-                device=device,
-                dask=dask,
-                force=force,
-                overwrite=overwrite,
-                resume=resume,
+                options=options,
+                scene_options=scene_options,
                 on_window=display.on_window,
             )
-        summaries.append(summary)
+        summaries.append(summary.as_dict())
         if not json:
-            conclude(summary, json)
+            conclude(summary.as_dict(), json)
     if json:
         print(jsonlib.dumps(summaries[0] if len(files) == 1 else summaries))
     return 0
@@ -548,11 +551,11 @@ def prior(
             scene, labels, seed=seed, scene_options=scene_options, label_options=label_options
         )
     if json:
-        print(jsonlib.dumps(found))
+        print(jsonlib.dumps(found.as_dict()))
         return 0
     table = Table("estimator", "prior", "90 % of resamples")
-    for name, p in found["priors"].items():
-        table.add_row(name, f"{p['value']:.3f}", f"{p['low']:.3f} to {p['high']:.3f}")
+    for name, p in found.priors.items():
+        table.add_row(name, f"{p.value:.3f}", f"{p.low:.3f} to {p.high:.3f}")
     Console().print(table)
     return 0
 

@@ -62,9 +62,10 @@ def read_array(path: Path, *, axes: int, variable: str | None = None) -> NDArray
     if len(fitting) != 1:
         few, step = "no", "Give a file with one of real numbers"
         if fitting:
-            few, step = "more than one", "Name one (--variable, of labels --labels-variable)"
+            few, step = "more than one", "Name one ('variable', of labels 'labels_variable')"
         raise FileError(
-            f"{path} holds {few} array of {axes} axes; it has: {_listed(arrays)}. {step}"
+            f"{path} holds {few} array of {axes} axes; it has: {_listed(arrays)}. {step}",
+            options=("variable", "labels_variable"),
         )
     return next(iter(fitting.values()))
 
@@ -103,7 +104,8 @@ def open_scene(
         known = f"the model's {bands} bands" if labels is None else f"labels of {labels.shape}"
         raise SceneError(
             f"cannot tell which axis of {path.name} {array.shape} holds the bands from {known}: "
-            "say --bands-axis first or --bands-axis last, and check that the two belong together"
+            "say 'bands_axis' first or 'bands_axis' last, and check that the two belong together",
+            options=("bands_axis",),
         )
     return ArraySource(array if axis == "first" else np.moveaxis(array, 2, 0), nodata=nodata)
 

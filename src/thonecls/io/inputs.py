@@ -116,9 +116,15 @@ def _open_array(
     bands: int | None,
 ) -> SceneInput:
     if options.wavelengths:
-        raise ConfigError(f"{path.name} names no wavelengths: choose bands by number (--bands)")
+        raise ConfigError(
+            f"{path.name} names no wavelengths: choose bands by number ('bands')",
+            options=("bands",),
+        )
     if options.drop_bad_bands:
-        raise ConfigError(f"{path.name} names no wavelengths: name the bad bands (--drop-bands)")
+        raise ConfigError(
+            f"{path.name} names no wavelengths: name the bad bands ('drop_bands')",
+            options=("drop_bands",),
+        )
     pixels = None
     if labels is not None and _holds_pixels(labels):
         pixels = read_positives(
@@ -251,9 +257,10 @@ def _refuse_several(path: Path, columns: dict[str, list[str]]) -> None:
         if name.lower().rstrip("_0123456789") in CLASSES and 1 < len(kinds) <= MOST_CLASSES:
             listed = ", ".join(kinds[:6]) + (", ..." if len(kinds) > 6 else "")
             raise LabelError(
-                f"{path.name} holds {len(kinds)} kinds in its column {name!r} ({listed}): pick "
-                f'one, such as --where "{name} = \'{kinds[0]}\'", or all by --where "{name} is not '
-                'null"'
+                f"{path.name} holds {len(kinds)} kinds in its column {name!r} ({listed}): "
+                f"pick one, such as 'where' \"{name} = '{kinds[0]}'\", or all by 'where' \"{name} is "
+                'not null"',
+                options=("where",),
             )
 
 

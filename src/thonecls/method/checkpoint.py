@@ -1,4 +1,4 @@
-"""The state of a training run: all that the next step depends on, kept against sudden death."""
+"""The state of a training run: all that the next step depends on, in checkpoints."""
 
 from __future__ import annotations
 

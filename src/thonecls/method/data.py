@@ -87,8 +87,9 @@ class SceneData:
         if size > budget:
             raise SceneError(
                 f"a scene of {size:,} pixels is too large to be seen whole at every step: train on "
-                "blocks of it (--preset collage, or config=COLLAGE), or raise the budget, now "
-                f"{budget:,} pixels"
+                "blocks of it ('preset' collage, or config=COLLAGE), or raise the budget, now "
+                f"{budget:,} pixels",
+                options=("preset",),
             )
         whole = read_all(source)
         if not isinstance(labels, Labels):

@@ -254,7 +254,8 @@ def check_prior(config: TrainConfig) -> None:
             raise ConfigError(
                 f"the loss '{name}' needs the class prior, the share of the class among all "
                 "pixels or items: set 'prior' (of a scene, `thonecls prior` estimates it, and "
-                "--estimate-prior sets it)"
+                "'estimate_prior' sets it)",
+                options=("estimate_prior",),
             )
 
 

@@ -11,14 +11,24 @@ if TYPE_CHECKING:
     from thonecls.workflow.info import describe as describe
     from thonecls.workflow.info import estimate_priors as estimate_priors
     from thonecls.workflow.map import map_scene as map_scene
+    from thonecls.workflow.options import MapOptions as MapOptions
     from thonecls.workflow.options import TrainOptions as TrainOptions
     from thonecls.workflow.report import TruthFile as TruthFile
     from thonecls.workflow.report import write_report as write_report
     from thonecls.workflow.sample import draw_sample as draw_sample
     from thonecls.workflow.sample import suggest_places as suggest_places
+    from thonecls.workflow.summaries import CheckSummary as CheckSummary
+    from thonecls.workflow.summaries import MapSummary as MapSummary
+    from thonecls.workflow.summaries import PriorSummary as PriorSummary
+    from thonecls.workflow.summaries import RunSummary as RunSummary
     from thonecls.workflow.train import train_scene as train_scene
 
 _HOMES = {
+    "CheckSummary": "thonecls.workflow.summaries",
+    "MapOptions": "thonecls.workflow.options",
+    "MapSummary": "thonecls.workflow.summaries",
+    "PriorSummary": "thonecls.workflow.summaries",
+    "RunSummary": "thonecls.workflow.summaries",
     "TrainOptions": "thonecls.workflow.options",
     "TruthFile": "thonecls.workflow.report",
     "check_scene": "thonecls.workflow.check",

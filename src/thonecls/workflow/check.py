@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +22,8 @@ from thonecls.scene import FloatArray, Source
 from thonecls.splits import BLOCK, PLACES, Coverage, blocks_of
 from thonecls.workflow.options import TrainOptions, train_command
 from thonecls.workflow.spectra import ROWS, find_trouble, read_lattice, sample_spectra, spectra_at
+from thonecls.workflow.summaries import CheckSummary, Finding, Status
 
-Status = Literal["ok", "note", "problem"]
 FEW = 20  # labels: with fewer a map is a guess
 SMALL = 25  # blocks of a scene: with fewer it has no elsewhere
 REACH: dict[Coverage, str] = {
@@ -38,15 +37,6 @@ LOOKED_AT = 400  # labels and scene pixels whose spectra are looked at
 FILL_AT = 5000  # scene pixels that are looked at for a value that means no data
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One line of a check."""
-
-    subject: str
-    words: str
-    status: Status = "ok"
-
-
 def check_scene(
     scene: Path,
     labels: Path | None = None,
@@ -56,8 +46,8 @@ def check_scene(
     config: TrainConfig = FAST,
     method: str = "density-ratio",
     picture: Path | None = None,
-) -> dict[str, Any]:
-    """What can be told in seconds of a scene and its labels; "fit" is False if work would fail.
+) -> CheckSummary:
+    """What can be told in seconds of a scene and its labels; `fit` is False if work would fail.
 
     config: of a network, where the method is one. picture: a PNG to draw of where labels lie.
     What cannot be read at all is an error, as it is for the other commands.
@@ -65,12 +55,12 @@ def check_scene(
     opened = read_scene(scene, scene_options, labels=labels, label_options=label_options)
     rng = np.random.default_rng(0)
     sample = sample_spectra(opened.source, LOOKED_AT, rng)
-    findings = [*_about_scene(opened, sample)]
+    findings = [*_check_scene(opened, sample)]
     if trouble := find_trouble(opened, sample_spectra(opened.source, FILL_AT, rng)):
         findings.append(Finding("nodata", trouble, "problem"))
     if labels is not None:
         marked = read_labels(labels, opened.grid, label_options)
-        findings += _about_labels(opened, marked, sample, rng)
+        findings += _check_labels(opened, marked, sample, rng)
         if picture is not None and marked.mask.any():
             from thonecls.maps import Marks  # here: matplotlib would slow every check
             from thonecls.workflow.pictures import draw_labels
@@ -79,24 +69,17 @@ def check_scene(
             title = f"{scene.name}, {at.size:,} labels"
             draw_labels(picture, opened, Marks(at, np.full(at.size, np.nan)), title=title)
             findings.append(Finding("picture", str(picture)))
-    findings += _about_cost(opened, config if METHODS[method].network else None)
-    return {
-        "scene": str(scene),
-        "labels": None if labels is None else str(labels),
-        "findings": [asdict(finding) for finding in findings],
-        "command": None
-        if labels is None
-        else train_command(
-            scene,
-            labels,
-            asdict(scene_options or SceneOptions()) | asdict(label_options or LabelOptions()),
-            config if METHODS[method].network else None,
-        ),
-        "fit": all(finding.status != "problem" for finding in findings),
-    }
+    findings += _check_cost(opened, config if METHODS[method].network else None)
+    command = None
+    if labels is not None:
+        options = asdict(scene_options or SceneOptions()) | asdict(label_options or LabelOptions())
+        command = train_command(scene, labels, options, config if METHODS[method].network else None)
+    return CheckSummary(
+        str(scene), None if labels is None else str(labels), tuple(findings), command
+    )
 
 
-def _about_scene(scene: SceneInput, sample: FloatArray) -> list[Finding]:
+def _check_scene(scene: SceneInput, sample: FloatArray) -> list[Finding]:
     source, grid = scene.source, scene.grid
     rows, columns = grid.shape
     found = [Finding("size", f"{rows:,} rows × {columns:,} columns, {source.bands} bands in use")]
@@ -116,7 +99,7 @@ def _about_scene(scene: SceneInput, sample: FloatArray) -> list[Finding]:
         if bad:
             words = f"{list_bad(bad)}: leave them out with --drop-bad-bands"
             found.append(Finding("bad bands", words, "note"))
-    return [*found, *_about_values(sample), *_about_nodata(source)]
+    return [*found, *_check_values(sample), *_check_nodata(source)]
 
 
 def list_bad(bad: Mapping[int, str]) -> str:
@@ -139,14 +122,14 @@ def list_bad(bad: Mapping[int, str]) -> str:
     return ", ".join(listed)
 
 
-def _about_nodata(source: Source) -> list[Finding]:
+def _check_nodata(source: Source) -> list[Finding]:
     """The share of the scene without data, by some of its rows."""
     share = 1 - float(read_lattice(source, *lattice(source.shape, ROWS)).valid.mean())
     words = f"about {100 * share:.0f} % of the scene" if share else "none where it was looked"
     return [Finding("no data", words)]
 
 
-def _about_values(sample: FloatArray) -> list[Finding]:
+def _check_values(sample: FloatArray) -> list[Finding]:
     if not len(sample):
         return [Finding("values", "no valid pixel where it was looked: check --nodata", "problem")]
     low, high = np.percentile(sample, (1, 99))
@@ -163,7 +146,7 @@ def _about_values(sample: FloatArray) -> list[Finding]:
     return found
 
 
-def _about_labels(
+def _check_labels(
     scene: SceneInput, labels: LabelInput, sample: FloatArray, rng: np.random.Generator
 ) -> list[Finding]:
     pixels = np.flatnonzero(labels.mask)
@@ -182,8 +165,8 @@ def _about_labels(
     elif pixels.size - missing < FEW:
         status = "note"
         count += f": {FEW} or more are better, about 100 work well"
-    found += [Finding("labelled pixels", count, status), *_about_spread(pixels, scene)]
-    found += _about_likeness(spectra, sample)
+    found += [Finding("labelled pixels", count, status), *_check_spread(pixels, scene)]
+    found += _check_likeness(spectra, sample)
     strange = looked[valid][find_odd(spectra)]
     if strange.size:
         rows, columns = np.divmod(strange[:4], scene.grid.shape[1])
@@ -197,7 +180,7 @@ def _about_labels(
     return found
 
 
-def _about_likeness(labels: FloatArray, scene: FloatArray) -> list[Finding]:
+def _check_likeness(labels: FloatArray, scene: FloatArray) -> list[Finding]:
     """How much of the scene is far from any label in spectrum."""
     if len(labels) < 3 or not len(scene):
         return []
@@ -207,7 +190,7 @@ def _about_likeness(labels: FloatArray, scene: FloatArray) -> list[Finding]:
     return [Finding("likeness", words)]
 
 
-def _about_spread(pixels: NDArray[np.int64], scene: SceneInput) -> list[Finding]:
+def _check_spread(pixels: NDArray[np.int64], scene: SceneInput) -> list[Finding]:
     """Whether the labels come from so few places that the class is missed in others."""
     rows, columns = scene.grid.shape
     places = np.unique(blocks_of(pixels, scene.grid.shape)).size
@@ -247,7 +230,7 @@ def _spectra(scene: SceneInput, pixels: NDArray[np.int64]) -> tuple[FloatArray, 
     return (np.concatenate(kept) if kept else np.empty((0, scene.source.bands), np.float32)), valid
 
 
-def _about_cost(scene: SceneInput, config: TrainConfig | None) -> list[Finding]:
+def _check_cost(scene: SceneInput, config: TrainConfig | None) -> list[Finding]:
     """By a network with these settings, or by the density ratio."""
     pixels = scene.grid.shape[0] * scene.grid.shape[1]
     cores = os.cpu_count() or 1

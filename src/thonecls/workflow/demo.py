@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -38,6 +37,7 @@ from thonecls.workflow.run_folder import (
     write_json,
 )
 from thonecls.workflow.spectra import sample_spectra
+from thonecls.workflow.summaries import RunSummary, summary_of_run
 from thonecls.workflow.train import LOOKED_AT, complete
 
 
@@ -50,7 +50,7 @@ def demo(
     positives: int = 100,
     seed: int = 0,
     on_step: OnStep | None = None,
-) -> dict[str, Any]:
+) -> RunSummary:
     """Map one class of Indian Pines from a few labels and compare it with the ground truth.
 
     method: density-ratio, or t-honecls, for which the config is.
@@ -58,7 +58,9 @@ def demo(
     check_writable(out)
     with making(out):
         if is_unfinished(out) or "dataset" not in read_run(out, {"dataset": ""}):
-            raise FileError(f"{out} holds a training of your own: choose another --out")
+            raise FileError(
+                f"{out} holds a training of your own: choose another 'out'", options=("out",)
+            )
         return _demo(out, config, method, target, positives, seed, on_step)
 
 
@@ -70,7 +72,7 @@ def _demo(
     positives: int,
     seed: int,
     on_step: OnStep | None,
-) -> dict[str, Any]:
+) -> RunSummary:
     """`demo` in a folder that this process holds."""
     data = indian_pines()
     split = paper_split(
@@ -121,4 +123,4 @@ def _demo(
     draw_errors(out / ERRORS, mapped, Truth(data.truth == target, split.test))
     summary |= draw_training(task, [model])
     write_json(out / RUN, summary)
-    return tell(out, summary)  # last of all: it shows the scores and the picture
+    return summary_of_run(tell(out, summary))  # last of all: it shows the scores and the picture

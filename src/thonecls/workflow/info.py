@@ -17,6 +17,7 @@ from thonecls.methods.spectral_model import SpectralModel
 from thonecls.priors import ESTIMATORS
 from thonecls.ratio.model import RatioModel
 from thonecls.workflow.run_folder import model_files
+from thonecls.workflow.summaries import PriorEstimate, PriorSummary
 from thonecls.workflow.train import estimate, on_data
 
 
@@ -89,13 +90,10 @@ def estimate_priors(
     seed: int = 0,
     scene_options: SceneOptions | None = None,
     label_options: LabelOptions | None = None,
-) -> dict[str, Any]:
+) -> PriorSummary:
     """The share of the class in a scene by every estimator, each with its interval."""
     opened = read_scene(scene, scene_options, labels=labels, label_options=label_options)
     marked = on_data(opened, read_labels(labels, opened.grid, label_options))
     priors = estimate(opened.source, marked.mask, FAST, seed, tuple(ESTIMATORS))
-    return {
-        "cube": str(scene),
-        "labels": str(labels),
-        "priors": {p.name: {"value": p.value, "low": p.low, "high": p.high} for p in priors},
-    }
+    found = {p.name: PriorEstimate(p.value, p.low, p.high) for p in priors}
+    return PriorSummary(str(scene), str(labels), found)

@@ -26,6 +26,7 @@ from thonecls.scene import NO_DATA, Source
 from thonecls.version import software
 from thonecls.workflow.identity import asked_of_map
 from thonecls.workflow.layers import Style, writing_layers
+from thonecls.workflow.options import MapOptions
 from thonecls.workflow.pictures import draw_overview
 from thonecls.workflow.run_folder import (
     GIVEN,
@@ -35,8 +36,6 @@ from thonecls.workflow.run_folder import (
     RUN,
     SUMMARY,
     attempt,
-    check_minimum_area,
-    check_threshold,
     check_together,
     is_unfinished,
     making,
@@ -49,6 +48,7 @@ from thonecls.workflow.run_folder import (
 )
 from thonecls.workflow.scaling import LOOKED_AT, on_scale
 from thonecls.workflow.spectra import sample_spectra
+from thonecls.workflow.summaries import MapSummary, summary_of_map
 
 OnWindow = Callable[[int, int], None]
 GUESSED = 0.2  # of a scene unlike the training scene: more is worth a word
@@ -196,83 +196,87 @@ def map_scene(
     scene: Path,
     out: Path,
     *,
-    options: SceneOptions | None = None,
-    threshold: float | None = None,
-    floats: bool = False,
-    minimum_area: float | None = None,
-    polygons: bool = True,
-    tolerance: float | None = None,
-    device: str = "auto",
-    dask: str | None = None,
-    force: bool = False,
-    overwrite: bool = False,
-    resume: bool = False,
+    options: MapOptions | None = None,
+    scene_options: SceneOptions | None = None,
     on_window: OnWindow | None = None,
-) -> dict[str, Any]:
+) -> MapSummary:
     """Map a scene with a saved model, or with all models of a run, into the folder `out`.
 
     Bands are matched by wavelength where both sides know them. Only one window of the scene is
-    held in memory at a time; `on_window` hears how many of all pixels are done. threshold: the
-    model's own unless told. minimum_area: of the polygons, in m²; that of a few pixels unless told.
-    tolerance: in nm. force: take the values as they are, on whatever scale. resume: go on with a
-    map that was killed.
+    held in memory at a time; `on_window` hears how many of all pixels are done.
     """
-    check_threshold(threshold)
-    check_minimum_area(minimum_area)
+    options = options or MapOptions()
     check_writable(out)
     with making(out):
         if (out / RUN).exists() or is_unfinished(out) or any(out.glob(MODELS)):
-            raise FileError(f"{out} holds a training with its own map: choose another --out")
-        if (out / SUMMARY).exists() and not overwrite:
-            raise FileError(f"{out} holds a map already: choose another --out, or say --overwrite")
+            raise FileError(
+                f"{out} holds a training with its own map: choose another 'out'", options=("out",)
+            )
+        if (out / SUMMARY).exists() and not options.overwrite:
+            raise FileError(
+                f"{out} holds a map already: choose another 'out', or say 'overwrite'",
+                options=("out", "overwrite"),
+            )
         refuse_unfinished(model)
         paths = model_files(model)
         models = [load_model(path) for path in paths]
         if model.is_dir():
             check_together(model, read_run(model, {}), models_only=True)
-        opened = match(read_scene(scene, options, bands=models[0].bands), models[0], tolerance)
-        rng = np.random.default_rng(0)
-        ready, words = on_scale(models, sample_spectra(opened.source, LOOKED_AT, rng), force=force)
-        if words and dask is not None:
+        opened = read_scene(scene, scene_options, bands=models[0].bands)
+        opened = match(opened, models[0], options.tolerance)
+        sample = sample_spectra(opened.source, LOOKED_AT, np.random.default_rng(0))
+        ready, words = on_scale(models, sample, force=options.force)
+        if words and options.dask is not None:
             raise ModelError(f"{words}: map it without a cluster, or give it in the model's unit")
         models, opened = ready, replace(opened, notes=(*opened.notes, *([words] if words else [])))
-        cut, reason = threshold_of(models, threshold)
-        label = label_of(models[0])
-        origin = asked_of_map(
-            opened,
-            options,
-            threshold=cut,
-            floats=floats,
-            label=label,
-            minimum_area=minimum_area,
-            polygons=polygons,
-            tolerance=tolerance,
-            force=force,
-            device=device,
-        )
-        style = Style(cut, floats, label, {**tags_of(paths), "scene": scene.name}, origin)
-        score = (
-            score_here(models, opened, device)
-            if dask is None
-            else score_on_cluster(paths, opened, device, dask)
-        )
-        layers = len(models) > 1, models[0].novelty is not None
+        facts = _map_into(out, scene, opened, models, paths, options, scene_options, on_window)
+        summary = {"model": str(model), "cube": str(scene), **facts}
         with disk_errors(out):
-            made = make_map(
-                out, opened, score, style, layers=layers, resume=resume, on_window=on_window
-            )
-            more = finish(
-                out,
-                opened,
-                label=label,
-                minimum_area=minimum_area,
-                polygons=polygons,
-            )
-            notes = [*opened.notes, *more.pop("notes", [])]
-            told = {"notes": notes, **made, "threshold_reason": reason}
-            summary = {"model": str(model), "cube": str(scene), **told, **_guessed(out), **more}
             write_json(out / SUMMARY, summary)
-    return summary
+    return summary_of_map(summary)
+
+
+def _map_into(
+    out: Path,
+    scene: Path,
+    opened: SceneInput,
+    models: list[AnyModel],
+    paths: list[Path],
+    options: MapOptions,
+    scene_options: SceneOptions | None,
+    on_window: OnWindow | None,
+) -> dict[str, Any]:
+    """Layers, polygons and picture of a scene that is open; what its summary tells of them."""
+    cut, reason = threshold_of(models, options.threshold)
+    label = label_of(models[0])
+    kept = ("floats", "minimum_area", "polygons", "tolerance", "force", "device")
+    origin = asked_of_map(
+        opened,
+        scene_options,
+        threshold=cut,
+        label=label,
+        **{name: getattr(options, name) for name in kept},
+    )
+    style = Style(cut, options.floats, label, {**tags_of(paths), "scene": scene.name}, origin)
+    score = (
+        score_here(models, opened, options.device)
+        if options.dask is None
+        else score_on_cluster(paths, opened, options.device, options.dask)
+    )
+    layers = len(models) > 1, models[0].novelty is not None
+    with disk_errors(out):
+        made = make_map(
+            out, opened, score, style, layers=layers, resume=options.resume, on_window=on_window
+        )
+        more = finish(
+            out,
+            opened,
+            label=label,
+            minimum_area=options.minimum_area,
+            polygons=options.polygons,
+        )
+        notes = [*opened.notes, *more.pop("notes", [])]
+        return {"notes": notes, **made, "threshold_reason": reason, **_guessed(out), **more}
 
 
 def _guessed(out: Path) -> dict[str, Any]:

@@ -58,9 +58,14 @@ class TrainOptions:
         if self.seeds < 1:
             raise ConfigError(f"'seeds' must be 1 or more. Got {self.seeds} instead")
         if self.seeds > 1 and not METHODS[self.method].network:
-            raise ConfigError(f"{self.method} trains no network: leave out --seeds")
+            raise ConfigError(
+                f"{self.method} trains no network: leave out 'seeds'", options=("seeds",)
+            )
         if self.coverage is not None and not METHODS[self.method].coverage:
-            raise ConfigError(f"{self.method} has no use for a coverage: leave out --coverage")
+            raise ConfigError(
+                f"{self.method} has no use for a coverage: leave out 'coverage'",
+                options=("coverage",),
+            )
         check_seed(self.seed)
         if len(self.label) > MOST_LABEL:
             raise ConfigError(
@@ -70,7 +75,36 @@ class TrainOptions:
         if self.folds != 0 and not 2 <= self.folds <= 20:
             raise ConfigError(f"'folds' must be 0, or from 2 to 20. Got {self.folds} instead")
         if self.estimate_prior is not None and not METHODS[self.method].needs_prior:
-            raise ConfigError(f"{self.method} needs no class prior: leave out --estimate-prior")
+            raise ConfigError(
+                f"{self.method} needs no class prior: leave out 'estimate_prior'",
+                options=("estimate_prior",),
+            )
+
+
+@dataclass(frozen=True)
+class MapOptions:
+    """How a scene is mapped.
+
+    threshold: the model's own unless told; floats: probability as float32, not as whole percents;
+    minimum_area: of the polygons, in m², that of a few pixels unless told; tolerance: between
+    bands, in nm; dask: the address of a scheduler whose workers score the windows; force: take the
+    values as they are, on whatever scale; resume: go on with a map that was killed.
+    """
+
+    threshold: float | None = None
+    floats: bool = False
+    minimum_area: float | None = None
+    polygons: bool = True
+    tolerance: float | None = None
+    device: str = "auto"
+    dask: str | None = None
+    force: bool = False
+    overwrite: bool = False
+    resume: bool = False
+
+    def __post_init__(self) -> None:
+        check_threshold(self.threshold)
+        check_minimum_area(self.minimum_area)
 
 
 @dataclass(frozen=True, eq=False)

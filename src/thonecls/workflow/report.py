@@ -223,8 +223,9 @@ def read_tested(truth: TruthFile, grid: Grid, seen: BoolArray) -> tuple[BoolArra
     try:
         of_class, tested = read_truth(truth.path, grid, truth.options, negative=truth.negative)
     except (LabelError, FileError) as error:  # they speak of the labels' options
-        words = re.sub(r"--(target|layer|where)\b", r"--truth-\1", str(error))
-        raise type(error)(words) from error
+        words = re.sub(r"'(target|layer|where)'", r"'truth_\1'", str(error))
+        names = tuple(f"truth_{name}" for name in error.options)
+        raise type(error)(words, options=names) from error
     if not (tested & ~seen).any():
         raise LabelError(
             f"{truth.path.name} knows no pixel besides the labels: give a truth of other pixels"

@@ -67,7 +67,8 @@ def refuse_unfinished(path: Path) -> None:
     """Refuse the folder of a training that has not ended, unless it was stopped by hand."""
     if path.is_dir() and is_unfinished(path) and not (path / RUN).exists():
         raise ModelError(
-            f"{path} holds an unfinished training: end it by --resume, or name a model's file"
+            f"{path} holds an unfinished training: end it by 'resume', or name a model's file",
+            options=("resume",),
         )
 
 
@@ -97,7 +98,7 @@ def begin(out: Path, asked: Mapping[str, Any], *, resume: bool) -> None:
     What an older one made is taken away before anything is written, its summary first: whenever
     this process is killed, no two trainings lie side by side.
     """
-    begun = _read_json(out / BEGUN, "go on elsewhere, or say --overwrite") if resume else None
+    begun = _read_json(out / BEGUN, "go on elsewhere, or overwrite it") if resume else None
     if begun is not None:
         refuse_other(out, begun, asked)
     clear_outputs(out)
@@ -126,8 +127,9 @@ def refuse_other(out: Path, found: Mapping[str, Any], asked: Mapping[str, Any]) 
     differ = [name for name in {**asked, **found} if found.get(name) != asked.get(name)]
     if differ:
         raise FileError(
-            f"{out} holds a training with other {', '.join(differ)}: choose another --out, "
-            "or say --overwrite"
+            f"{out} holds a training with other {', '.join(differ)}: choose another 'out', "
+            "or say 'overwrite'",
+            options=("out", "overwrite"),
         )
 
 
@@ -200,7 +202,8 @@ def finished_run(out: Path, asked: Mapping[str, Any]) -> dict[str, Any]:
     if "asked" not in found:
         raise FileError(
             f"{out / RUN} does not tell all that was asked for, as of a demo or an older version: "
-            "choose another --out, or say --overwrite"
+            "choose another 'out', or say 'overwrite'",
+            options=("out", "overwrite"),
         )
     refuse_other(out, found["asked"], asked)
     check_together(out, found)
@@ -216,11 +219,13 @@ def refuse_to_overwrite(out: Path) -> None:
     """Refuse a folder that holds the work of another command."""
     if is_unfinished(out):
         raise FileError(
-            f"{out} holds an unfinished training: say --resume to go on with it, or --overwrite"
+            f"{out} holds an unfinished training: say 'resume' to go on with it, or 'overwrite'",
+            options=("resume", "overwrite"),
         )
     if any((out / name).exists() for name in (RUN, SUMMARY)) or any(out.glob(MODELS)):
         raise FileError(
-            f"{out} holds a model or a map already: choose another --out, or say --overwrite"
+            f"{out} holds a model or a map already: choose another 'out', or say 'overwrite'",
+            options=("out", "overwrite"),
         )
 
 

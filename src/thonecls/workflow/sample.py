@@ -54,7 +54,10 @@ def write_new_points(
     """Write points to be answered; never over others, which may have answers."""
     with making(path.parent):
         if path.exists():
-            raise FileError(f"{path} is there already, perhaps with answers: choose another --out")
+            raise FileError(
+                f"{path} is there already, perhaps with answers: choose another 'out'",
+                options=("out",),
+            )
         write_points(path, grid, pixels, columns)
 
 

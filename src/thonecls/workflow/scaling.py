@@ -35,7 +35,8 @@ def find_scale(spectra: FloatArray, statistics: BandStatistics) -> float:
         return 10.0**-power
     raise ModelError(
         f"the scene's values are about {10**middle:.3g} times those that the model was trained on: "
-        "give reflectance in the same unit, or, if you know that it is right, say --force"
+        "give reflectance in the same unit, or, if you know that it is right, say 'force'",
+        options=("force",),
     )
 
 

@@ -48,6 +48,7 @@ from thonecls.workflow.run_folder import (
     refuse_to_overwrite,
 )
 from thonecls.workflow.spectra import find_trouble, sample_spectra, valid_at
+from thonecls.workflow.summaries import RunSummary, summary_of_run
 
 LOOKED_AT = 5000  # pixels of the scene by which novelty is judged
 STRIP = 64
@@ -71,7 +72,7 @@ def train_scene(
     on_step: OnStep | None = None,
     on_fold: OnFold | None = None,
     on_window: OnWindow | None = None,
-) -> dict[str, Any]:
+) -> RunSummary:
     """Train on a scene and its labels; write models, map, pictures and report to `out`.
 
     Returns the summary that is also written as run.json. With `resume`, a training that was
@@ -83,7 +84,10 @@ def train_scene(
     """
     options = options or TrainOptions()
     if resume and overwrite:
-        raise ConfigError("--resume goes on, --overwrite begins anew: say one of the two")
+        raise ConfigError(
+            "'resume' goes on, 'overwrite' begins anew: say one of the two",
+            options=("resume", "overwrite"),
+        )
     check_writable(out)
     with making(out):
         if not (resume or overwrite):
@@ -95,7 +99,7 @@ def train_scene(
         asked = asked_of_training(opened, marked, config, options, scene_options, label_options)
         if resume and (out / RUN).exists() and not is_unfinished(out):
             found = finished_run(out, asked)
-            return found if truth is None else tell(out, found, truth)
+            return summary_of_run(found if truth is None else tell(out, found, truth))
         task = _prepare(opened, marked, config, options, out)
         facts = {**_facts(scene, labels, options, scene_options, label_options), "asked": asked}
         with disk_errors(out):
@@ -123,7 +127,7 @@ def train_scene(
                 file.unlink()
             if summary["finished"]:  # last: until now --resume makes all of it again
                 (out / BEGUN).unlink()
-        return summary
+        return summary_of_run(summary)
 
 
 def on_data(scene: SceneInput, labels: LabelInput) -> LabelInput:
@@ -134,7 +138,7 @@ def on_data(scene: SceneInput, labels: LabelInput) -> LabelInput:
     """
     sample = sample_spectra(scene.source, LOOKED_AT, np.random.default_rng(0))
     if trouble := find_trouble(scene, sample):
-        raise SceneError(trouble)
+        raise SceneError(trouble.replace("--nodata", "'nodata'"), options=("nodata",))
     if isinstance(scene.source, ArraySource) and scene.source.nodata is None:
         return labels  # such a scene must have data everywhere
     known = [labels.mask, *(m for m in (labels.negatives, labels.answers) if m is not None)]
@@ -190,12 +194,14 @@ def _prepare(
         if not METHODS[options.method].negatives:
             raise ConfigError(
                 f"{options.method} has no use for places where the class is not: leave out "
-                "--answers and --negatives, or take another method"
+                "'answers' and 'negatives', or take another method",
+                options=("answers", "negatives"),
             )
         if METHODS[options.method].network and config.block:
             raise ConfigError(
                 "collages have no use for places where the class is not: take the density ratio "
-                "(no --method and no --preset), or leave out --answers and --negatives"
+                "(no 'method' and no 'preset'), or leave out 'answers' and 'negatives'",
+                options=("method", "preset", "answers", "negatives"),
             )
     if isinstance(scene.source, ArraySource) and positives.size > config.budget:
         _check_finite(scene.source)  # windows alone would find a bad pixel only after training
@@ -313,7 +319,8 @@ def estimate(
     if positives.size > config.budget:
         raise ConfigError(
             f"a prior is estimated on at most {config.budget:,} pixels: cut a part from the scene, "
-            "raise --budget, or give --prior a number"
+            "raise 'budget', or give 'prior' a number",
+            options=("budget", "prior"),
         )
     scene = read_all(source)
     labels = draw_labels(positives, scene.valid, config.unlabeled, np.random.default_rng(seed))

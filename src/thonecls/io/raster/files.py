@@ -73,4 +73,7 @@ def choose_cube(path: Path, shapes: Mapping[str, tuple[int, ...]], variable: str
     if name is not None:
         raise FileError(f"{path} has no one cube {name!r}: name one of these: {listed}")
     few = "several cubes" if shapes else "no cube of three axes"
-    raise FileError(f"{path} holds {few}: name the right one (--variable); it has: {listed}")
+    raise FileError(
+        f"{path} holds {few}: name the right one ('variable'); it has: {listed}",
+        options=("variable",),
+    )

@@ -101,8 +101,9 @@ def _band_axis(
     if not fitting and shape[0] < min(shape[1:]):
         return 0
     raise SceneError(
-        f"cannot tell which axis of {name} {shape} in {path} holds the bands: say --bands-axis "
-        "first or --bands-axis last"
+        f"cannot tell which axis of {name} {shape} in {path} holds the bands: say 'bands_axis' "
+        "first or 'bands_axis' last",
+        options=("bands_axis",),
     )
 
 
@@ -118,7 +119,8 @@ def _described(cube: Any, where: int, known: Mapping[str, list[float]]) -> list[
     if count > MOST_BANDS:
         raise SceneError(
             f"a scene has at most {MOST_BANDS:,} bands; {cube.name} has {count:,}: say which axis "
-            "holds the bands (--bands-axis), or cut those of one image from it"
+            "holds the bands ('bands_axis'), or cut those of one image from it",
+            options=("bands_axis",),
         )
     each = {key: v if len(v) == count else [None] * count for key, v in known.items()}
     return [

@@ -72,7 +72,8 @@ def burn_positives(
     if not shapes.size:
         raise LabelError(
             f"none of the {len(frame)} features of {path.name} has a geometry: "
-            "draw them again, or choose another layer (--layer)"
+            "draw them again, or choose another layer ('layer')",
+            options=("layer",),
         )
     own = frame.crs if crs is None else parse_crs(crs)
     placed, note = place(shapes, own, grid, path.name)

@@ -53,7 +53,8 @@ def place(shapes: Shapes, own: CRS | None, grid: Grid, name: str) -> tuple[Shape
     raise LabelError(
         f"{name} names no CRS, and its coordinates ({extent(shapes)}) lie in the scene "
         f"({extent(grid.footprint)}, {crs_name(scene)}) neither as they are nor as longitude and "
-        f"latitude: say their CRS with --crs{_swap_hint(shapes, None, grid)}"
+        f"latitude: say their CRS with 'crs'{_swap_hint(shapes, None, grid)}",
+        options=("crs",),
     )
 
 
@@ -133,27 +134,29 @@ def refuse(
     if _reach(placed[shapely.get_dimensions(placed) > 0], grid) or (
         buffer is not None and buffer < 0 and _reach(placed, grid)
     ):
-        step = "take all pixels that they touch (--all-touched)"
+        step = "take all pixels that they touch ('all_touched')"
         if buffer is not None and buffer < 0:
-            step = f"narrow them by less than {-buffer:g} (--buffer)"
+            step = f"narrow them by less than {-buffer:g} ('buffer')"
         raise LabelError(
-            f"the features of {name} in the scene are too small to cover a pixel's centre: {step}"
+            f"the features of {name} in the scene are too small to cover a pixel's centre: {step}",
+            options=("all_touched", "buffer"),
         )
     if own is None or is_finite(placed).any():
         where = extent(placed[is_finite(placed)])
     else:
         where = f"{extent(shapes)} in {crs_name(own)}, which PROJ cannot bring to the scene's CRS"
-    step = "check that the two belong together, and the labels' CRS (--crs)"
+    step = "check that the two belong together, and the labels' CRS ('crs')"
     if (
         own is not None
         and own.is_geographic
         and np.abs(shapely.get_coordinates(shapes)).max() > 360
     ):
         step = (
-            f"the coordinates are not degrees, as {crs_name(own)} has them: say their CRS (--crs)"
+            f"the coordinates are not degrees, as {crs_name(own)} has them: say their CRS ('crs')"
         )
     scene = grid.crs_name
     raise LabelError(
         f"none of the {len(shapes)} features of {name} lies inside the scene: they span {where}, "
-        f"the scene {extent(grid.footprint)} ({scene}); {step}{_swap_hint(shapes, own, grid)}"
+        f"the scene {extent(grid.footprint)} ({scene}); {step}{_swap_hint(shapes, own, grid)}",
+        options=("crs",),
     )

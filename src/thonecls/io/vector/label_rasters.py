@@ -39,13 +39,15 @@ def read_label_raster(path: Path, grid: Grid, *, target: int | None = None) -> L
     shown = ", ".join(f"{v:g}" for v in known[:8]) + (", …" if len(known) > 8 else "")
     if target is None and not set(known) <= {-1, 0, 1}:
         raise LabelError(
-            f"a label raster holds 1 and 0. {path.name} holds {shown}: pick one class (--target)"
+            f"a label raster holds 1 and 0. {path.name} holds {shown}: pick one class ('target')",
+            options=("target",),
         )
     mask = np.ma.filled(values == (1 if target is None else target), False)
     if not mask.any():
         raise LabelError(
             f"no pixel of {path.name} inside the scene is {1 if target is None else target}; "
-            f"it holds {shown}: pick one of these (--target)"
+            f"it holds {shown}: pick one of these ('target')",
+            options=("target",),
         )
     return LabelRaster(np.asarray(mask, dtype=bool), note)
 

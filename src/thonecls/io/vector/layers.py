@@ -61,7 +61,10 @@ def read_layer(
         _check_where(where)
     if ending in TEXT_ENDINGS:
         if layer is not None:
-            raise FileError(f"{path.name} is a table without layers: leave out --layer {layer}")
+            raise FileError(
+                f"{path.name} is a table without layers: leave out 'layer' {layer}",
+                options=("layer",),
+            )
         frame = read_csv(path)
         if where is not None and len(frame):
             frame = _filter(frame, where, path.name)
@@ -109,7 +112,9 @@ def _choose_layer(path: Path, layer: str | None) -> tuple[str, str]:
         few = f"has no layer {layer!r} of features" if layer else "holds more than one layer"
         few = few if layers else "holds no layer of features"
         listed = ", ".join(layers) or "none"
-        raise FileError(f"{path.name} {few}; it has: {listed}. Choose one with --layer")
+        raise FileError(
+            f"{path.name} {few}; it has: {listed}. Choose one with 'layer'", options=("layer",)
+        )
     return layers[layer], layer
 
 
