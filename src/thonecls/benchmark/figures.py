@@ -1,4 +1,4 @@
-"""EpochMetrics of the benchmark: curves by epoch, maps of the errors, and the data themselves."""
+"""Figures of the benchmark: curves by epoch, maps of the errors, and the data themselves."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def short_curves(history: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
-    """EpochMetrics by epoch, rounded for a record.
+    """Figures by epoch, rounded for a record.
 
     >>> short_curves({"loss": [0.123456, 1234.56]})
     {'loss': [0.1235, 1235.0]}

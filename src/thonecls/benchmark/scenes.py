@@ -89,7 +89,7 @@ def _draw_maps(
     for number, colour in colours.items():
         painted[data.truth == number] = to_rgb(colour)
     truth.imshow(painted, interpolation="nearest")
-    truth.set_title("TrainingData truth", fontsize=10)
+    truth.set_title("Ground truth", fontsize=10)
     for axis in (scene, truth):
         axis.set_xticks([])
         axis.set_yticks([])

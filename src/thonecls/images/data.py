@@ -19,7 +19,7 @@ from thonecls.images.networks import StagedNet, scale
 from thonecls.method.data import hold_out
 
 CHUNK = 500  # items scored at once
-SAMPLED = 100  # unlabeled items by which a data is known
+SAMPLED = 100  # unlabeled items by which data are known
 
 
 class ItemBatch(NamedTuple):

@@ -256,10 +256,10 @@ def _refuse_several(path: Path, columns: dict[str, list[str]]) -> None:
         kinds = sorted({value[:60] for value in values if value not in ("", "None", "nan")})
         if name.lower().rstrip("_0123456789") in CLASSES and 1 < len(kinds) <= MOST_CLASSES:
             listed = ", ".join(kinds[:6]) + (", ..." if len(kinds) > 6 else "")
+            one, every = f"{name} = '{kinds[0]}'", f"{name} is not null"
             raise LabelError(
-                f"{path.name} holds {len(kinds)} kinds in its column {name!r} ({listed}): "
-                f"pick one, such as 'where' \"{name} = '{kinds[0]}'\", or all by 'where' \"{name} is "
-                'not null"',
+                f"{path.name} holds {len(kinds)} kinds in its column {name!r} ({listed}): pick "
+                f"one, such as 'where' \"{one}\", or all by 'where' \"{every}\"",
                 options=("where",),
             )
 

@@ -95,7 +95,7 @@ def fit_on(
     checkpoint_every: float = CHECKPOINT_SECONDS,
     resume: bool = False,
 ) -> Model:
-    """As `fit`, on a data that is prepared."""
+    """As `fit`, on data that are prepared."""
     train: Callable[..., Model] = partial(
         run, config=config, checkpoint_every=checkpoint_every, resume=resume
     )

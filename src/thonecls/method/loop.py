@@ -44,7 +44,7 @@ Logits = tuple[Tensor, Tensor]  # of the positive and of the unlabeled items of 
 class TrainingData(Protocol[B, M_co]):
     """What networks are trained on: items with labels, and what a step sees of them.
 
-    pixels: items that a step sees; identity: bytes that tell this data from any other.
+    pixels: items that a step sees; identity: bytes that tell these data from others.
     """
 
     @property
@@ -181,7 +181,7 @@ def run(
     checkpoint_every: float = CHECKPOINT_SECONDS,
     resume: bool = False,
 ) -> M_co:
-    """Train on a data and return the teacher (without one, the student) as its kind of model.
+    """Train on data and return the teacher (without one, the student) as its kind of model.
 
     start: a network whose weights the student begins with. The same generator state gives the
     same bits on the same machine. `on_epoch` and `on_step` report progress; when `on_step` returns

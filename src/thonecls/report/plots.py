@@ -56,7 +56,7 @@ def draw_errors(path: Path, mapped: NDArray[np.bool_], truth: Truth) -> None:
 def draw_curves(path: Path, history: dict[str, list[float]], *, title: str) -> None:
     """Save a PNG of the training history: losses, consistency and gradient norm by epoch.
 
-    EpochMetrics that a method does not have, or that are 0 throughout, are left out.
+    Figures that a method does not have, or that are 0 throughout, are left out.
     """
     known: list[tuple[str, list[tuple[str, str]]]] = [
         ("Loss", [("loss", "total"), ("positive", "positive"), ("unlabeled", "unlabeled")]),

@@ -22,7 +22,7 @@ NEAR = 0.02  # thresholds this near to the best, relatively, count as equally go
 
 @dataclass(frozen=True)
 class Curve:
-    """EpochMetrics by threshold; precision and F1 are None without a prevalence."""
+    """Figures by threshold; precision and F1 are None without a prevalence."""
 
     thresholds: tuple[float, ...]
     tpr: tuple[float, ...]
