@@ -1,6 +1,7 @@
-"""Every method behind one interface: METHODS[name](scene, labels, seed, ...) -> score map.
+"""The literal catalogue: every method, on scenes and on images, with its settings and its card.
 
-The cards can be read without torch or scikit-learn: a method loads what it runs when it is called.
+METHODS[name](scene, labels, seed, ...) gives a score map. The cards can be read without torch or
+scikit-learn: a method loads what it runs when it is called.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def draw_training(task: Task, models: Sequence[AnyModel]) -> dict[str, Any]:
     with attempt(CURVES, problems):
         if "history" in models[0].training:
             history = dict(models[0].training["history"])
-            if task.config.loss not in ADDITIVE:
+            if task.config.loss.partition(":")[0] not in ADDITIVE:
                 history.pop("unlabeled", None)
             draw_curves(task.out / CURVES, history, title="Training by epoch")
     return {"problems": problems} if problems else {}
