@@ -22,11 +22,10 @@ from numpy.typing import NDArray
 
 from commands import run
 from thonecls.benchmark import STUDIES, Cell, cells_of, read_results, run_cells
-from thonecls.benchmark.estimate import estimate
 from thonecls.benchmark.paper import PAPER_PRIORS, in_ablation, in_tables
 from thonecls.benchmark.plan import Protocol, cell_of, changed, config_of, methods_for
 from thonecls.benchmark.records import NAME, Record, Results, append_record, claimed
-from thonecls.benchmark.run import _result, load_map, run_cell, split_of
+from thonecls.benchmark.run import _result, estimate, load_map, run_cell, split_of
 from thonecls.benchmark.tables import build_table
 from thonecls.benchmark.targets import ALL, is_images
 from thonecls.datasets import DATASETS, synthetic

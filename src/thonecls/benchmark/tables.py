@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment
 
-from thonecls.benchmark.figures import draw_study_curves, draw_study_maps
 from thonecls.benchmark.paper import PAPER_PRIORS, Figure, in_ablation, in_tables
 from thonecls.benchmark.plan import Cell, PriorName, config_of, methods_for
 from thonecls.benchmark.records import Record, Results
@@ -30,7 +29,6 @@ from thonecls.benchmark.targets import (
     place_name,
     short_title,
 )
-from thonecls.files import locked, write_atomically
 from thonecls.images import image_spec
 
 METRIC_NAMES = {"f1": "F1", "auc": "AUC"}  # the others are called as in `Scores`
@@ -479,41 +477,3 @@ def _latex(text: str, bold: bool = False) -> str:
         return f"${text}$"  # a minus, not a hyphen
     escaped = "".join(LATEX.get(sign, sign) for sign in text)
     return f"\\textbf{{{escaped}}}" if bold else escaped
-
-
-def write_study(
-    name: str,
-    study: Study,
-    results: Results,
-    folder: Path,
-    *,
-    root: Path,
-    seeds: Sequence[int],
-    change: dict[str, Any],
-) -> list[Path]:
-    """Write NAME.md, .tex, .csv, .html and its PNGs into the folder; the files written.
-
-    Where another runner is about it, its end is waited for.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder, wait=True):
-        table = build_table(name, study, results, seeds=seeds, change=change)
-        stem = folder / name
-        figures = []
-        if study.curves:
-            path = folder / f"{name}-curves.png"
-            if draw_study_curves(name, study, results, path, seeds=seeds, change=change):
-                figures.append(path)
-        if study.maps:
-            path = folder / f"{name}-maps.png"
-            if draw_study_maps(study, results, folder, root, path, seeds=seeds, change=change):
-                figures.append(path)
-        forms = {
-            ".md": as_markdown(table),
-            ".tex": as_latex(table),
-            ".csv": as_csv(table),
-            ".html": as_html([table], figures),
-        }
-        for ending, text in forms.items():
-            write_atomically(stem.with_suffix(ending), text.encode())
-        return [*(stem.with_suffix(ending) for ending in forms), *figures]

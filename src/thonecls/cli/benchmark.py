@@ -76,8 +76,8 @@ def benchmark(
     Example: thonecls benchmark order --dataset indian-pines --target 2 --preset fast --seeds 1
     """
     from thonecls.benchmark import Cell, cells_of, find_study, read_results
+    from thonecls.benchmark.figures import write_study
     from thonecls.benchmark.run import threads_for
-    from thonecls.benchmark.tables import write_study
     from thonecls.cli.benchmarking import (
         conclude,
         list_studies,

@@ -13,9 +13,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from thonecls.benchmark import STUDIES, Cell, Study, cells_of, run_cells
-from thonecls.benchmark.estimate import estimate
 from thonecls.benchmark.maps import find_lost_maps
 from thonecls.benchmark.records import Results
+from thonecls.benchmark.run import estimate
 from thonecls.benchmark.tables import metric_name
 from thonecls.benchmark.targets import (
     ALL,

@@ -78,7 +78,7 @@ def datasets(
             raise ConfigError("say which dataset to download: thonecls datasets NAME --download")
         download(name, root)
     if picture is not None:
-        from thonecls.benchmark.scenes import draw_data
+        from thonecls.benchmark.maps import draw_data
 
         draw_data(load_dataset(specs[0].name, root), picture)
     if json:

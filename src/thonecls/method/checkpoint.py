@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from thonecls import schema
 from thonecls.errors import ModelError
-from thonecls.method import contents, store
+from thonecls.method import store
 
 LAYOUT = 2  # raise it when older checkpoints can no longer be gone on from
 
@@ -78,14 +78,14 @@ class Checkpointer:
                 f"{self.path} was begun by another version of thonecls: go on with that, or start "
                 "anew in another folder"
             )
-        with contents.refusing(self.path):
+        with store.refusing(self.path):
             schema.check_facts(about, schema.CHECKPOINT)
         if about["fingerprint"] != self.fingerprint:
             raise ModelError(
                 f"{self.path} belongs to another training (other scene, labels or settings): "
                 "repeat the command that began it, or start anew in another folder"
             )
-        with contents.refusing(self.path):
+        with store.refusing(self.path):
             _check(state, about, tensors)
         state.student.load_state_dict(store.part(tensors, "student."))
         state.teacher.load_state_dict(store.part(tensors, "teacher."))

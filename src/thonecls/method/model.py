@@ -15,10 +15,10 @@ from torch import Tensor
 
 from thonecls.errors import ConfigError, ModelError
 from thonecls.method import store
-from thonecls.method.contents import check_network, check_weights
 from thonecls.method.frozen import HALO, STRIDE, FrozenNet
 from thonecls.method.net import WIDTHS, ChannelGate, FreeOCNet, SceneNorm
 from thonecls.method.novelty import Novelty
+from thonecls.method.store import check_network, check_weights
 from thonecls.scene import (
     BandStatistics,
     BoolArray,

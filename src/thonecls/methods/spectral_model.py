@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from thonecls.errors import ConfigError, ModelError
 from thonecls.method import store
 from thonecls.method.collage import cover, random_scenes
-from thonecls.method.contents import check_spectral
 from thonecls.method.model import load_novelty, save_novelty, score_whole
 from thonecls.method.novelty import Novelty
+from thonecls.method.store import check_spectral
 from thonecls.methods.spectral import CHUNK, SPECTRAL, Learnt, Samples
 from thonecls.scene import (
     BandStatistics,

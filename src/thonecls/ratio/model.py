@@ -18,9 +18,9 @@ from scipy.special import expit
 from thonecls.errors import ConfigError, LabelError
 from thonecls.method import store
 from thonecls.method.collage import Pool, build_pool
-from thonecls.method.contents import check_ratio
 from thonecls.method.model import Crossfit, Scorer, load_novelty, save_novelty, score_whole
 from thonecls.method.novelty import Novelty
+from thonecls.method.store import check_ratio
 from thonecls.ratio.ratio import (
     RULES,
     WIDE,
