@@ -140,8 +140,13 @@ def test_every_form_reads_the_same(tmp_path: Path, form: str) -> None:
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RasterSource]:
-    forms = ["bip", "tif", "folder", "h5-last"]
-    return {form: open_raster(write_form(tmp_path_factory.mktemp(form), form)) for form in forms}
+    forms = ["dat", "img", "bip", "tif", "folder", "h5-last"]
+    written = {form: write_form(tmp_path_factory.mktemp(form), form) for form in forms}
+    swapped = written["swapped"] = write_form(tmp_path_factory.mktemp("swapped"), "dat")
+    swapped.write_bytes(np.fromfile(swapped, "<i2").byteswap().tobytes())
+    header = swapped.with_suffix(".hdr")
+    header.write_text(header.read_text().replace("byte order = 0", "byte order = 1"))
+    return {form: open_raster(path) for form, path in written.items()}
 
 
 @given(data=st.data())
@@ -155,6 +160,7 @@ def test_a_window_equals_that_part_of_the_whole(
     ]
     rows, columns = (slice(*pair) for pair in ends)
     whole, part = read_all(source), source.read(rows, columns)
+    np.testing.assert_array_equal(whole.cube, CUBE)
     np.testing.assert_array_equal(part.cube, whole.cube[:, rows, columns])
     np.testing.assert_array_equal(part.valid, whole.valid[rows, columns])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,10 @@ class Gdal:
     ) -> tuple[NDArray[Any], BoolArray | None]:
         window = Window.from_slices(rows, columns)
         shape = -(-window.height // step), -(-window.width // step)
-        raw = dataset.read(list(numbers), window=window, out_shape=(len(numbers), *shape))
+        # Raw files are read by whole lines unless told: of a narrow window its own pixels will do.
+        narrow = step == 1 and 2 * window.width < dataset.width
+        with rasterio.Env(GDAL_ONE_BIG_READ="YES") if narrow else nullcontext():
+            raw = dataset.read(list(numbers), window=window, out_shape=(len(numbers), *shape))
         if self.alpha is not None:
             return raw, dataset.read(self.alpha, window=window, out_shape=shape) > 0
         if MaskFlags.per_dataset in dataset.mask_flag_enums[numbers[0] - 1]:
