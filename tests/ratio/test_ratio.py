@@ -26,7 +26,6 @@ from thonecls.ratio.ratio import (
     GAPS,
     MIDDLE,
     NEAR,
-    NEAR_MOST,
     NEGATIVES,
     RULES,
     STRENGTHS,
@@ -116,9 +115,7 @@ def test_labels_left_out_have_the_mean_one_and_machines_add_up(name: Coverage) -
     spread = np.ones(4, np.float32)
     found = fit(positive, means, spread, np.random.default_rng(1), rule=rule).by(rule)
     assert found.held_out.mean() == pytest.approx(1)
-    assert [machine.look for machine in found.machines if machine.look not in NEAR] == list(
-        rule.looks
-    )
+    assert [machine.look for machine in found.machines] == list(rule.looks)
     together = sum(m(see(means, m.look, spread)) for m in found.machines)
     assert np.allclose(together, found.unlabeled, atol=2e-3)
     assert found.unlabeled.mean() < 0.5
@@ -163,22 +160,6 @@ def test_single_pixels_have_a_say_where_windows_know_the_place_and_not_the_class
         looks = {machine.look for machine in ratio.machines}
         assert set(NEAR) <= looks if ratio.near else not set(NEAR) & looks
     assert shares == [0, 1]
-
-
-@pytest.mark.parametrize(("told_by_pixels", "share"), [(True, NEAR_MOST), (False, 0.0)])
-def test_single_pixels_have_a_say_where_they_explain_as_much_as_windows(
-    told_by_pixels: bool, share: float
-) -> None:
-    rule, (others, labels) = RULES["all"], (some_means(600), some_means(60, seed=1))
-    unlabeled = {w: others[w if w <= 3 and not told_by_pixels else 31] for w in others}
-    positive = {w: labels[w] if w <= 3 and not told_by_pixels else labels[31] + 3 for w in labels}
-    spread = np.ones(4, np.float32)
-    fitted = fit(positive, unlabeled, spread, np.random.default_rng(1), rule=rule)
-    assert fitted.near_by_fit(rule) == share
-    ratio = fitted.by(rule)
-    assert ratio.near == share
-    assert {machine.look for machine in ratio.machines} >= set(rule.looks)
-    assert any(machine.look in NEAR for machine in ratio.machines) == bool(share)
 
 
 def test_a_cut_is_low_where_there_is_a_gap_and_higher_where_there_is_none() -> None:

@@ -29,7 +29,6 @@ FOLDS = 5
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1)  # λ: how freely the ratio may bend, from very to hardly
 NEGATIVES = 1.0  # what known negatives weigh, against all unlabeled pixels
 NEAR_FROM, NEAR_WITHIN = 0.05, 0.1  # how much better single pixels are from where they have a say
-EXPLAINED, ALIKE, NEAR_MOST = 0.55, 0.75, 0.4  # of what windows explain, and the say for it
 GAPS = (0.3, 0.6)  # the lowest cut and the highest of labels from a part of a scene
 GROWTH, STEP = 1.4, 0.1  # a map that grows by less where its cut is so much lower hardly grows
 FEWEST_FAIR = 20  # labels that tell how much of a scene the class covers
@@ -65,17 +64,15 @@ WIDE = (Look((21,), 0.0), Look((5, 21), 0.0), Look((3, 9, 31), 0.0), Look((7, 15
 class Rule(NamedTuple):
     """What the ratio looks at, how freely it may bend, and where it is cut.
 
-    looks: beside `NEAR`; near: what tells how much of a say these have, labels of places left out
-    (`near_by_place`) or how much they explain (`near_by_fit`), None where they have none;
-    strengths: some of `STRENGTHS`, over which solutions are averaged; centres: unlabeled pixels
-    that kernels lie around. cut: a part of the mean score of labels that were left out, or how it
-    is found: "fair" where labels are a fair sample of the class (`fair_cut`), "gap" where they are
-    not (`gap_cut`).
+    looks: beside `NEAR`, where `near` says that these have a say; strengths: some of `STRENGTHS`,
+    over which solutions are averaged; centres: unlabeled pixels that kernels lie around. cut: a
+    part of the mean score of labels that were left out, or how it is found: "fair" where labels
+    are a fair sample of the class (`fair_cut`), "gap" where they are not (`gap_cut`).
     """
 
     looks: tuple[Look, ...]
     strengths: tuple[float, ...]
-    near: Literal["place", "fit"] | None
+    near: bool
     centres: int
     cut: float | Literal["fair", "gap"]
     reason: str
@@ -85,7 +82,7 @@ RULES: dict[Coverage, Rule] = {
     "all": Rule(
         MIDDLE + WIDE,
         (1e-4, 1e-3),
-        "fit",  # places left out say little where every place has labels
+        False,  # places left out say little where every place has labels
         1000,
         "fair",
         "about halfway between the background and labels left out of training, and by how much "
@@ -94,7 +91,7 @@ RULES: dict[Coverage, Rule] = {
     "part": Rule(
         MIDDLE,
         STRENGTHS,
-        "place",
+        True,
         600,
         "gap",
         "where the map hardly grows any more, between a third and two thirds of the way from the "
@@ -103,7 +100,7 @@ RULES: dict[Coverage, Rule] = {
     "patch": Rule(
         MIDDLE,
         (1e-1,),
-        None,
+        False,
         600,
         0.4,
         "0.4 of the way from the background to labels left out of training, by the most cautious "
@@ -233,18 +230,16 @@ class Fitted(NamedTuple):
     def by(self, rule: Rule) -> Ratio:
         """The mean of a rule's solutions, and of those that look at single pixels.
 
-        The latter have the say that the rule gives them.
+        The latter have the say that `near_share` gives them.
         """
-        near = 0.0
-        if rule.near is not None:
-            near = self.near_by_place() if rule.near == "place" else self.near_by_fit(rule)
+        near = self.near_share() if rule.near else 0.0
         share = np.zeros(self.held_out.shape[:2])
-        chosen = self._chosen(rule)
         for number, (look, _, _) in enumerate(self.kernels):
             if look in rule.looks:
+                chosen = [STRENGTHS.index(strength) for strength in rule.strengths]
                 share[number, chosen] = (1 - near) / (len(rule.looks) * len(chosen))
-            elif rule.near is not None:
-                share[number, chosen] = near / (len(NEAR) * len(chosen))
+            elif rule.near:
+                share[number] = near / (len(NEAR) * len(STRENGTHS))
         machines = tuple(
             Machine(look, centres, gamma, (part @ weights).astype(np.float32))
             for (look, centres, gamma), weights, part in zip(
@@ -258,24 +253,7 @@ class Fitted(NamedTuple):
         )
         return Ratio(machines, held_out, judged, others, near)
 
-    def near_by_fit(self, rule: Rule) -> float:
-        """How much of a say single pixels have, up to `NEAR_MOST`, by how much they explain.
-
-        What a solution explains is (E_p[r])² / E_u[r²], by labels left out at random: at its best
-        that is E_u of the squared ratio of densities. Where a pixel alone explains almost as much
-        as the windows about it, the scene is a mixture and not of fields, and windows blur it.
-        """
-        found = []
-        for kind in (MIDDLE, NEAR):
-            scores, others = (
-                part[np.ix_(self._of(kind), self._chosen(rule))].mean(axis=(0, 1))
-                for part in (self.held_out, self.unlabeled)
-            )
-            found.append(scores.mean() ** 2 / max(float(np.mean(others**2)), 1e-12))
-        explained = (found[1] / max(found[0], 1e-12) - EXPLAINED) / (ALIKE - EXPLAINED)
-        return NEAR_MOST * float(np.clip(explained, 0, 1))
-
-    def near_by_place(self) -> float:
+    def near_share(self) -> float:
         """How much of a say single pixels have, from 0 to 1, by labels of places left out.
 
         Where single pixels find such labels better than fields do, by how often a label scores
@@ -283,21 +261,14 @@ class Fitted(NamedTuple):
         """
         found = []
         for kind in (MIDDLE, NEAR):
+            chosen = [i for i, (look, _, _) in enumerate(self.kernels) if look in kind]
             left, others = (
-                part[self._of(kind)].mean(axis=(0, 1)) for part in (self.by_place, self.unlabeled)
+                part[chosen].mean(axis=(0, 1)) for part in (self.by_place, self.unlabeled)
             )
             if not np.isfinite(left).any():
                 return 0.0
             found.append(evaluate_pu(left, others).pauc / 100)
         return float(np.clip((found[1] - found[0] - NEAR_FROM) / NEAR_WITHIN, 0, 1))
-
-    def _of(self, kind: tuple[Look, ...]) -> list[int]:
-        """The numbers of the looks of a kind."""
-        return [i for i, (look, _, _) in enumerate(self.kernels) if look in kind]
-
-    def _chosen(self, rule: Rule) -> list[int]:
-        """The numbers of a rule's strengths."""
-        return [STRENGTHS.index(strength) for strength in rule.strengths]
 
 
 class Ratio(NamedTuple):
