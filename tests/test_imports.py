@@ -123,4 +123,4 @@ def test_names_without_torch_are_those_of_the_functions() -> None:
 
 def test_every_card_has_a_procedure() -> None:
     networks = {name for name, method in METHODS.items() if method.network}
-    assert set(METHODS) - networks == {"density-ratio", *SPECTRAL}
+    assert set(METHODS) - networks == {"density-ratio", "auto", *SPECTRAL}

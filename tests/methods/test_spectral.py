@@ -327,7 +327,11 @@ def test_a_large_scene_is_learnt_from_windows(seed: int, monkeypatch: pytest.Mon
         model = fit_spectral(name, data.scene, mask, seed=seed)
         assert model.training["positives"] == 40
         assert evaluate(model.score(data.scene), data.truth == 1).auc > 95
-    seen, labels = gather(data.scene, mask, 4000, np.random.default_rng(seed))
+    seen, labels, at = gather(data.scene, mask, 4000, np.random.default_rng(seed))
+    np.testing.assert_array_equal(np.sort(at), np.flatnonzero(mask))
+    np.testing.assert_array_equal(
+        seen.cube.reshape(10, -1)[:, labels.positive], data.scene.cube.reshape(10, -1)[:, at]
+    )
     of_labels = seen.cube.reshape(10, -1)[:, labels.positive]
     assert {*map(tuple, of_labels.T)} == {*map(tuple, data.scene.cube[:, mask].T)}
     assert seen.valid.flat[labels.unlabeled].all()

@@ -26,7 +26,7 @@ from thonecls.benchmark.targets import Place, place_name
 from thonecls.files import locked, write_atomically
 from thonecls.report.plots import CLASS, FALSE, HIT, save_figure
 
-__all__ = ["draw_data", "draw_study_curves", "draw_study_maps", "write_study"]
+__all__ = ["draw_data", "draw_study_curves", "draw_study_maps"]
 
 # The rest of Okabe and Ito's colours, but for the yellow, which is lost on white. Colours, dashes
 # and markers come round after different numbers of lines, so that grey print tells them apart.

@@ -173,7 +173,8 @@ def train(
         str | None,
         Parameter(
             help="How to learn the class; `thonecls methods` lists them. By default density-ratio, "
-            "which takes seconds; t-honecls, the network of the paper, where a preset, several "
+            "which takes seconds; auto takes another on single spectra where that finds labels "
+            "left out clearly better; t-honecls, the network of the paper, where a preset, several "
             "seeds or a setting of networks is given."
         ),
     ] = None,

@@ -17,6 +17,7 @@ from thonecls.method.config import FAST, TrainConfig
 from thonecls.method.model import Crossfit
 from thonecls.methods import networks
 from thonecls.methods.catalogue import Method
+from thonecls.methods.choice import FOLDS, choose
 from thonecls.methods.spectral import SPECTRAL, ScoreMap
 from thonecls.methods.spectral_model import SpectralModel, fit_spectral
 from thonecls.metrics import find_degenerate
@@ -57,8 +58,22 @@ def score_ratio(
     return fit_ratio(scene, labels, seed=seed, coverage=coverage).score(scene)
 
 
+def score_auto(
+    scene: Scene, labels: Labels, seed: int = 0, *, coverage: Coverage | None = None
+) -> ScoreMap:
+    """Choose a method by labels left out, and score the scene with it."""
+    positives = np.zeros(scene.shape, dtype=bool)
+    positives.flat[labels.positive] = True
+    model, _ = fit_at_once("auto", scene, positives, Known(seed=seed, coverage=coverage))
+    return model.score(scene)
+
+
 # What trains no network, called with scene, labels, seed and options.
-SCORERS: dict[str, Callable[..., ScoreMap]] = {"density-ratio": score_ratio, **SPECTRAL}
+SCORERS: dict[str, Callable[..., ScoreMap]] = {
+    "density-ratio": score_ratio,
+    "auto": score_auto,
+    **SPECTRAL,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +98,7 @@ def fit_at_once(
     if method in SPECTRAL:
         model = fit_spectral(method, source, positives, seed=known.seed, unlabeled=known.unlabeled)
         return model, None
+    choosing = method == "auto" and known.negatives is None  # others have no use for negatives
     ratio, left_out = crossfit_ratio(
         source,
         positives,
@@ -90,9 +106,20 @@ def fit_at_once(
         coverage=known.coverage,
         negatives=known.negatives,
         answers=known.answers,
-        folds=known.folds,
+        folds=known.folds or (FOLDS if choosing else 0),
     )
-    return ratio, left_out if known.folds else None
+    kept = left_out if known.folds else None
+    if not choosing:
+        return ratio, kept
+    chosen = choose(
+        ratio,
+        source,
+        positives,
+        coverage=known.coverage,
+        seed=known.seed,
+        unlabeled=known.unlabeled,
+    )
+    return chosen, kept if chosen.training["choice"]["method"] == "density-ratio" else None
 
 
 def resolve_prior(prior: PriorChoice, scene: Scene, labels: Labels, seed: int = 0) -> float:

@@ -162,7 +162,7 @@ def fit_spectral(
     source = as_source(scene)
     check_positives(np.flatnonzero(positives), source.shape)
     rng = np.random.default_rng(seed)
-    seen, labels = gather(source, thinned(positives, POSITIVES, seed), unlabeled, rng)
+    seen, labels, _ = gather(source, thinned(positives, POSITIVES, seed), unlabeled, rng)
     training = {
         "config": {"method": method, "unlabeled": len(labels.unlabeled)},
         "scene": {"bands": source.bands, "rows": source.shape[0], "columns": source.shape[1]},
@@ -193,12 +193,16 @@ def thinned(positives: BoolArray, most: int, seed: int) -> BoolArray:
 
 def gather(
     source: Source, positives: BoolArray, unlabeled: int, rng: np.random.Generator
-) -> tuple[Scene, Labels]:
-    """A scene, or what stands for a large one: windows one below the other, and labels in it."""
+) -> tuple[Scene, Labels, NDArray[np.int64]]:
+    """A scene, or what stands for a large one: windows one below the other, and labels in it.
+
+    The last are the flat indices of the positives in the source.
+    """
     if positives.size <= WHOLE:
         scene = read_all(source)
-        return scene, draw_labels(positives, scene.valid, unlabeled, rng)
-    windows, at, _ = cover(np.flatnonzero(positives), source.shape, SIDE, rng, WINDOWS)
+        labels = draw_labels(positives, scene.valid, unlabeled, rng)
+        return scene, labels, labels.positive
+    windows, at, pixels = cover(np.flatnonzero(positives), source.shape, SIDE, rng, WINDOWS)
     near = [source.read(*window) for window in windows]
     far = list(random_scenes(source, SIDE, rng, WINDOWS))
     # A row of nodata between two windows: they are no neighbours.
@@ -208,12 +212,13 @@ def gather(
         np.concatenate([part.valid for part in parts]),
     )
     tops = np.cumsum([0, *(part.shape[0] for part in parts)])
-    marked = np.zeros(scene.shape, dtype=bool)
-    marked[tops[at[:, 0]] + at[:, 1], at[:, 2]] = True
+    marked = np.full(scene.shape, -1, dtype=np.int64)
+    marked[tops[at[:, 0]] + at[:, 1], at[:, 2]] = pixels
     fair = np.flatnonzero(scene.valid)
     fair = fair[fair >= tops[len(near)] * SIDE]  # windows around labels do not stand for the scene
     drawn = np.sort(rng.choice(fair, min(unlabeled, fair.size), replace=False))
-    return scene, Labels(np.flatnonzero(marked & scene.valid), drawn)
+    positive = np.flatnonzero((marked >= 0) & scene.valid)
+    return scene, Labels(positive, drawn), marked.flat[positive]
 
 
 def _framed(part: Scene) -> Scene:

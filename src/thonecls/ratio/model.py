@@ -21,12 +21,14 @@ from thonecls.method.collage import Pool, build_pool
 from thonecls.method.model import Crossfit, Scorer, load_novelty, save_novelty, score_whole
 from thonecls.method.novelty import Novelty
 from thonecls.method.store import check_ratio
+from thonecls.metrics import evaluate_pu
 from thonecls.ratio.ratio import (
     RULES,
     WIDE,
     WIDTH,
     Look,
     Machine,
+    Ratio,
     by_pixel,
     cut_of,
     fit,
@@ -46,6 +48,7 @@ from thonecls.scene import (
 )
 from thonecls.splits import (
     Coverage,
+    Folds,
     Labels,
     check_positives,
     coverage_of,
@@ -259,9 +262,7 @@ def crossfit_ratio(
     labelled = pool.pixels[is_class]
     if not labelled.size:
         raise LabelError("no positive label lies on a valid pixel: check labels and nodata value")
-    judging = np.random.default_rng(seed)
-    count = max(folds, FEW_OUT) if found == "all" and folds else max(1, folds)
-    folds_ = judging_folds(labelled, source.shape, count, found, judging)
+    folds_ = folds_of(labelled, source.shape, folds, found, seed)
     weights = np.ones(labelled.size, np.float32)
     if answers is not None:
         weights[answers.flat[labelled]] = ANSWER
@@ -295,6 +296,7 @@ def crossfit_ratio(
         "unlabeled": len(of_u[windows[0]]),
         "coverage": found,
         "threshold_reason": rule.reason,
+        "pauc_left_out": _pauc(ratio),
         "recall_left_out": round(float((ratio.held_out > cut).mean()), 4),
         "seconds": round(time.perf_counter() - began, 3),
         "finished": True,
@@ -304,6 +306,25 @@ def crossfit_ratio(
     }
     model = RatioModel(ratio.machines, pool.statistics, cut, training)
     return model, Crossfit(labelled, folds_.fold, as_probability(ratio.judged, cut))
+
+
+def _pauc(ratio: Ratio) -> float | None:
+    """How often a label left out of its fold scores above an unlabeled pixel, in percent."""
+    known = np.isfinite(ratio.judged)
+    if not known.any():
+        return None
+    return round(evaluate_pu(ratio.judged[known], ratio.unlabeled).pauc, 1)
+
+
+def folds_of(
+    pixels: NDArray[np.int64], shape: tuple[int, int], folds: int, coverage: Coverage, seed: int
+) -> Folds:
+    """The folds in which labels, by flat index, are left out; 0 folds: none of use.
+
+    Of labels from all over the scene there are `FEW_OUT` at least.
+    """
+    count = max(folds, FEW_OUT) if coverage == "all" and folds else max(1, folds)
+    return judging_folds(pixels, shape, count, coverage, np.random.default_rng(seed))
 
 
 def sample(

@@ -150,7 +150,7 @@ def make_and_judge(
     return {
         **facts,
         **_of_training(task, models),
-        "notes": [*task.scene.notes, *task.labels.notes],
+        "notes": [*task.scene.notes, *task.labels.notes, *_choice(models)],
         "held_out": int(np.isfinite(left_out.probability).sum()),
         "opinions": opinions,
         **made,
@@ -178,6 +178,12 @@ def _of_training(task: Task, models: Sequence[AnyModel]) -> dict[str, Any]:
         "config": last.get("config", asdict(task.config)),
         "versions": last["versions"],
     }
+
+
+def _choice(models: Sequence[AnyModel]) -> list[str]:
+    """Which method was taken and why, where that was left to us."""
+    choice = models[-1].training.get("choice")
+    return [] if choice is None else [choice["words"]]
 
 
 def _stopped(task: Task) -> bool:
