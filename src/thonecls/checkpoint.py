@@ -1,4 +1,4 @@
-"""The state of a training run: all that the next step depends on, kept against sudden death."""
+"""The state of a training run: all that the next step depends on, for checkpoints."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ class Keeper:
         if about.get("layout") != LAYOUT:
             raise ModelError(
                 f"{self.path} was begun by another version of thonecls: go on with that, or start "
-                "anew in another folder"
+                "again in another folder"
             )
         with contents.refusing(self.path):
             schema.check_facts(about, schema.CHECKPOINT)
         if about["fingerprint"] != self.fingerprint:
             raise ModelError(
                 f"{self.path} belongs to another training (other scene, labels or settings): "
-                "repeat the command that began it, or start anew in another folder"
+                "repeat the command that began it, or start again in another folder"
             )
         with contents.refusing(self.path):
             _check(state, about, tensors)

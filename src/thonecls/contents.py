@@ -14,7 +14,7 @@ from thonecls.errors import ModelError
 from thonecls.schema import Array, MismatchError, Rule, check_arrays, check_facts
 
 Shapes = Mapping[str, tuple[int, ...]]
-STEP = "copy it anew or train again"
+STEP = "copy it again or train again"
 
 
 def check_network(

@@ -2,7 +2,7 @@
 
 
 class ThoneclsError(Exception):
-    """Anything a user can mend; the command line prints it without a traceback."""
+    """Anything a user can correct; the command line prints it without a traceback."""
 
 
 class SceneError(ThoneclsError, ValueError):

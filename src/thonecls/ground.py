@@ -82,8 +82,8 @@ class SceneGround:
 
     @property
     def pixels(self) -> int:
-        """How many a step sees."""
-        return self.cube[0, 0].numel()
+        """How many a step sees, without those on nodata."""
+        return self.cube[0, 0].numel() if self.valid is None else int(self.valid.sum())
 
     @property
     def shape(self) -> tuple[int, int]:

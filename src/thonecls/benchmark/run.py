@@ -105,7 +105,7 @@ def _result(cell: Cell, future: Future[dict[str, Any]]) -> dict[str, Any]:
     except Exception as error:
         if is_death(error):
             reason = (
-                "its process died, perhaps for want of memory: --retry runs it again, best with "
+                "its process died, probably out of memory: --retry runs it again, best with "
                 "fewer --jobs"
             )
             return {"cell": cell.as_dict(), "error": reason, "seconds": 0.0, **_stamp()}

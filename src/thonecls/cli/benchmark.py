@@ -60,7 +60,7 @@ def benchmark(
         bool, Parameter(help="Only show what would be run, for how long.", negative=())
     ] = False,
     render_only: Annotated[
-        bool, Parameter(help="Run nothing; write tables and figures anew.", negative=())
+        bool, Parameter(help="Run nothing; write tables and figures again.", negative=())
     ] = False,
     config: Settings = Overrides(),  # noqa: B008  # frozen
     json: Json = False,

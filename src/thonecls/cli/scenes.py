@@ -49,8 +49,8 @@ Floats = Annotated[
 MinimumArea = Annotated[
     float | None,
     Parameter(
-        help="Smallest polygon to keep, in m² (map units² without a CRS); unless told the area of "
-        "4 pixels. 0 keeps every pixel that stands alone."
+        help="Smallest polygon to keep, in m² (map units² without a CRS); by default the area "
+        "of 4 pixels. 0 keeps every pixel that stands alone."
     ),
 ]
 Polygons = Annotated[
@@ -62,7 +62,7 @@ Polygons = Annotated[
 ]
 Threshold = Annotated[
     float | None,
-    Parameter(help="Probability above which a pixel is mapped; the model's own unless told."),
+    Parameter(help="Probability above which a pixel is mapped; by default the model's own."),
 ]
 TruthPath = Annotated[
     Path | None, Parameter(help="What is known of the scene, for the report's scores only.")
@@ -124,7 +124,7 @@ def check(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Look in seconds whether scene and labels fit, before any long work.
+    """Check in seconds whether scene and labels fit, before any long work.
 
     Sizes, place and CRS of both, labels inside, outside, doubled or on nodata, odd spectra among
     them, bad bands, and what training and mapping will cost. Exits 2 if something is wrong.
@@ -181,8 +181,8 @@ def train(
         Literal["all", "part", "patch"] | None,
         Parameter(
             help="Whether labels come from all over the class, from a part of the scene, or from "
-            "a patch or two; by where they lie unless told. Say all if you know that they do: "
-            "the map is then sharper (density-ratio only)."
+            "a patch or two; by default told from where they lie. Say all if you know that they "
+            "do: the map is then sharper (density-ratio only)."
         ),
     ] = None,
     label: Annotated[str, Parameter(help="What the class is called, in maps and report.")] = (
@@ -425,7 +425,7 @@ def report(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Write the report of a training anew, with scores if truth or checked points are given.
+    """Write the report of a training again, with scores if truth or checked points are given.
 
     report.html is one page that needs no other file; report.json says the same for programs.
 

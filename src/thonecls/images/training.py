@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +16,7 @@ from thonecls.errors import ConfigError, LabelError
 from thonecls.images.items import ItemBatch, ItemGround, ItemModel, Rows, item_logits
 from thonecls.images.networks import StagedNet
 from thonecls.images.recipes import P3MIX, PLAIN, DistPU, vpu
-from thonecls.loop import Progress, Recipe, check_prior, run
+from thonecls.loop import Progress, Recipe, check_prior, objective, run
 from thonecls.losses import LOSSES, variational
 from thonecls.model import resolve_device
 from thonecls.options import EVERY
@@ -95,6 +96,7 @@ def fit_items(
     generator: torch.Generator,
     sizes: tuple[int, int] | None = None,
     mix: float = MIX,
+    held_out: tuple[Rows, Rows] | None = None,
     on_epoch: OnEpoch | None = None,
     on_step: OnStep | None = None,
     checkpoint: Path | None = None,
@@ -104,8 +106,10 @@ def fit_items(
     """Train a network on items by one of `TRAININGS`.
 
     make: a new network; config: as `item_settings` gives it; sizes: positive and unlabeled items
-    of a step, else those of the method; mix: weight of vPU's MixUp; the rest as for
-    `thonecls.fit`. Dist-PU runs its epochs twice, once for each phase.
+    of a step, else those of the method; mix: weight of vPU's MixUp; held_out: positive and
+    unlabeled items that are not learnt from: the result is the network of the epoch whose PU loss
+    on them is least (vPU holds out its own); the rest as for `thonecls.fit`. Dist-PU runs its
+    epochs twice, once for each phase.
     """
     check_prior(config)
     item_settings(method)  # refuses one that is not known
@@ -150,14 +154,17 @@ def fit_items(
         )
         return relative(model)
     items = ground(positive, unlabeled)
-    phases = [(config, training.recipe)]
+    first = training.recipe
+    if held_out is not None:
+        first = replace(first, judge=partial(_validation_loss, held_out, config))
+    phases = [(config, first)]
     if method == "dist-pu":
         second = replace(
             config,
             rate=config.rate * SECOND_RATE,
             weight_decay=config.weight_decay * SECOND_DECAY,
         )
-        phases.append((second, DistPU().second))
+        phases.append((second, replace(DistPU().second, judge=first.judge)))
     models: list[ItemModel] = []
     for number, (settings, recipe) in enumerate(phases):
         # Progress is told of all phases together.
@@ -178,6 +185,19 @@ def fit_items(
         if stops or not model.training["finished"]:
             break
     return _joined(models, len(phases))
+
+
+@torch.no_grad()
+def _validation_loss(
+    held_out: tuple[Rows, Rows], config: TrainConfig, net: nn.Module, ground: ItemGround
+) -> float:
+    """The PU loss of a network on items that it has not seen."""
+
+    def logits_of(net: nn.Module) -> tuple[torch.Tensor, torch.Tensor]:
+        positive, unlabeled = (item_logits(net, rows, ground.device) for rows in held_out)
+        return positive, unlabeled
+
+    return float(objective(net, net, logits_of, replace(config, beta=0.0)).loss)
 
 
 def _moved(

@@ -235,8 +235,8 @@ def summarise(report: TrustReport, area: str = "") -> str:
     """
     if any(caution.name == "degenerate" for caution in report.cautions):
         return (
-            f"The map says nothing: it covers {percent(report.covered)} of the scene. Do not use "
-            "it."
+            f"The map is uninformative: it covers {percent(report.covered)} of the scene. Do not "
+            "use it."
         )
     found = report.held_out
     if report.share == 0 and report.covered == 0:

@@ -11,6 +11,7 @@ from thonecls.vector.layers import (
     is_vector,
     read_layer,
 )
+from thonecls.vector.places import assign_crs
 from thonecls.vector.points import PRESENT, Points, points_path, read_points, write_points
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Burnt",
     "LabelRaster",
     "Points",
+    "assign_crs",
     "burn_positives",
     "burn_truth",
     "columns_of",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -13,7 +12,7 @@ import numpy as np
 import torch
 
 from thonecls.config import TrainConfig
-from thonecls.costs import in_words, judging, training_cost
+from thonecls.costs import in_words, judging, on_cores, training_cost, usable_cores
 from thonecls.errors import ConfigError, LabelError, SceneError
 from thonecls.files import check_writable
 from thonecls.inputs import LabelInput, SceneInput, read_labels, read_scene
@@ -83,7 +82,7 @@ def train_scene(
     """
     options = options or TrainOptions()
     if resume and overwrite:
-        raise ConfigError("--resume goes on, --overwrite begins anew: say one of the two")
+        raise ConfigError("--resume continues, --overwrite begins again: say one of the two")
     check_writable(out)
     with making(out):
         if not (resume or overwrite):
@@ -211,10 +210,10 @@ def _prepare(
 
 def plan_of(task: Task) -> str:
     """What training a network will take, in words."""
-    pixels, cores = task.positives.size, os.cpu_count() or 1
+    pixels, cores = task.positives.size, usable_cores()
     cost = training_cost(task.config, pixels, cores)
     took = in_words(task.options.seeds * cost.seconds)
-    return f"about {took} to train on {cores} cores; {judging(cost, task.options.folds)}"
+    return f"about {took} to train on {on_cores(cores)}; {judging(cost, task.options.folds)}"
 
 
 def _train_all(
