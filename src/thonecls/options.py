@@ -49,6 +49,6 @@ class LabelOptions:
         "adds a label, 0 a place where the class is not."
     )
     negatives: str | None = _option(
-        "A file, as of labels, of places where the class is not, if you know some. In a layer of "
-        "labels a column present with 0 says the same."
+        "A file of places where the class is not, if you know some, in any format of labels. A "
+        "column present with 0 in a layer of labels does the same."
     )

@@ -122,7 +122,8 @@ def test_a_scene_with_coordinates_can_be_given_its_crs(
     assert run("train", scene, example.labels, *given, "--out", out, "--folds", "0") == 0
     with rasterio.open(out / "map.tif") as file:
         assert file.crs.to_epsg() == 32633
-    assert "--scene-crs EPSG:32633" in (out / "report.html").read_text("utf-8")
+    facts = json.loads((out / "run.json").read_text("utf-8"))
+    assert "--scene-crs EPSG:32633" in repeat_command(facts)
     capsys.readouterr()
     # A file's own CRS is not replaced, and pixels without coordinates get none.
     assert run("check", example.scene, "--scene-crs", "EPSG:4326") == 2

@@ -126,8 +126,8 @@ def check(
 ) -> int:
     """Check in seconds whether scene and labels fit, before any long work.
 
-    Sizes, place and CRS of both, labels inside, outside, doubled or on nodata, odd spectra among
-    them, bad bands, and what training and mapping will cost. Exits 2 if something is wrong.
+    Shows size, position and CRS, labels inside, outside, doubled or on nodata, unusual spectra
+    among them, bad bands, and the expected time and memory. Exits 2 if something is wrong.
 
     Example: thonecls check scene.tif plants.gpkg --where "species = 'Lantana'"
     """
@@ -173,8 +173,8 @@ def train(
         str | None,
         Parameter(
             help="How to learn the class; `thonecls methods` lists them. By default density-ratio, "
-            "which takes seconds; t-honecls, the network of the paper, where a preset, several "
-            "seeds or a setting of networks is given."
+            "which takes seconds; t-honecls, the network of the paper, if a preset, several "
+            "seeds or a network setting is given."
         ),
     ] = None,
     coverage: Annotated[
@@ -192,8 +192,8 @@ def train(
         int,
         Parameter(
             help="Parts of the labels, by place, each left out in turn to judge the map by; the "
-            "map itself learns from all labels. 0: none, and nothing is known of the map. With a "
-            "network each costs a training."
+            "map itself learns from all labels. 0: none, and the map is not judged. With a "
+            "network, each fold is one more training."
         ),
     ] = 3,
     seeds: Annotated[
@@ -215,7 +215,7 @@ def train(
     truth_layer: TruthLayer = None,
     overwrite: Overwrite = False,
     resume: Annotated[
-        bool, Parameter(help="Go on with a training that was stopped or killed.", negative=())
+        bool, Parameter(help="Continue a training that was stopped or killed.", negative=())
     ] = False,
     checkpoint_every: Annotated[
         float, Parameter(help="Seconds of training between two checkpoints.")
@@ -229,8 +229,8 @@ def train(
 
     Writes the model, the map (map.tif and probability.tif with styles for QGIS, polygons.gpkg;
     .npy for array files), overview.png, report.html and run.json. Ctrl-C ends training early and
-    keeps what was learnt; --resume goes on from there, and from the last checkpoint after a
-    crash, to the same result.
+    keeps the model; --resume continues from there, or from the last checkpoint after a crash, to
+    the same result.
 
     Example: thonecls train scene.tif plants.gpkg --out run
 
@@ -329,7 +329,7 @@ def map_command(
     polygons: Polygons = True,
     tolerance: Annotated[
         float | None,
-        Parameter(help="How far apart in nm bands of model and scene may be; half their spacing."),
+        Parameter(help="How far bands may differ from the model's, in nm; by default half a band."),
     ] = None,
     device: Annotated[str, Parameter(help="auto, cpu, cuda or mps.")] = "auto",
     dask: Annotated[
@@ -338,13 +338,13 @@ def map_command(
     force: Annotated[
         bool,
         Parameter(
-            help="Take the scene's values as they are, though they look like another unit.",
+            help="Take the scene's values as they are, even if they look like another unit.",
             negative=(),
         ),
     ] = False,
     overwrite: Overwrite = False,
     resume: Annotated[
-        bool, Parameter(help="Go on with a map that was stopped or killed.", negative=())
+        bool, Parameter(help="Continue a map that was stopped or killed.", negative=())
     ] = False,
     scene_options: SceneSettings = SceneFlags(),  # noqa: B008
     json: Json = False,
@@ -498,7 +498,7 @@ def suggest(
     seed: Seed = 0,
     json: Json = False,
 ) -> int:
-    """Name places worth a look: in doubt, far from all labels, spread over the scene.
+    """Suggest places worth a look: uncertain, far from all labels, spread over the scene.
 
     Write 1 into the column `present` where the class is, 0 where it is not, nothing where you
     cannot tell, and train again with --answers. Helps most where labels come from one part of the
@@ -535,8 +535,8 @@ def prior(
     """Estimate how large a share of the scene the class takes, by three estimators.
 
     T-HOneCls does not need this number; nnPU, uPU, abs-negative, OC and Dist-PU do. The intervals
-    hold 90 % of the estimates on resampled pixels; they say nothing of an estimator's bias, so look
-    whether the three agree. KM1 and KM2 are often far too large for small classes.
+    hold 90 % of the estimates on resampled pixels; they do not include an estimator's bias, so
+    check whether the three agree. KM1 and KM2 are often far too large for small classes.
 
     Example: thonecls prior scene.mat truth.mat --target 3
     """
