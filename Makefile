@@ -19,11 +19,11 @@ help:  ## this list
 demo: .venv/installed  ## map a crop in a real scene from 100 labels (PRESET=fast or paper: the network)
 	$(RUN) thonecls.cli demo $(if $(PRESET),--preset $(PRESET))
 
-test: .venv/installed check  ## checks, then the whole test suite
-	$(RUN) pytest -n 2 --dist worksteal
+test: .venv/installed check  ## checks, then the whole test suite (COVERAGE=1: and the share of lines that it runs)
+	$(RUN) pytest -n 2 --dist worksteal $(if $(COVERAGE),--cov=thonecls)
 
-coverage: .venv/installed  ## share of the lines that tests run; slower than `test` (TESTS=tests/raster: of a part)
-	$(RUN) pytest -n 2 --dist worksteal --cov $(TESTS)
+coverage: .venv/installed  ## share of the lines that the tests run (TESTS=tests/raster: some of them)
+	$(RUN) pytest -n 2 --dist worksteal --cov=thonecls $(TESTS)
 
 test-isa: .venv/installed  ## what learns, with the arithmetic of other processors (ISA="default/SSE41")
 	.venv/bin/python tests/isa.py --seeds $(SEEDS) $(ISA)

@@ -111,7 +111,7 @@ def test_a_scene_with_coordinates_can_be_given_its_crs(
     ) as file:
         file.write(cube)
     assert run("check", scene, example.labels, *WHERE) == 2
-    assert "the scene has no CRS: say it (--scene-crs)" in capsys.readouterr().err
+    assert "the scene has no CRS: say the scene's CRS (--scene-crs)" in capsys.readouterr().err
     given = [*WHERE, "--scene-crs", "EPSG:32633"]
     assert run("check", scene, example.labels, *given, "--json") == 0
     found = said(capsys)

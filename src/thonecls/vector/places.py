@@ -84,9 +84,12 @@ def _place_without_crs(
 ) -> tuple[Shapes, str]:
     """On a scene without CRS, only coordinates without CRS have a meaning."""
     if own is not None:
+        step = "say the scene's CRS (--scene-crs)"
+        if grid.transform == IDENTITY:
+            step = "georeference the scene (in QGIS by the Georeferencer)"
         raise LabelError(
-            f"{name} is in {crs_name(own)}, but the scene has no CRS: say it (--scene-crs), if the "
-            "scene has coordinates, or give pixels, as a .csv of row,column or of x,y = column,row"
+            f"{name} is in {crs_name(own)}, but the scene has no CRS: {step}, or give pixels, as a "
+            ".csv of row,column or of x,y = column,row"
         )
     if grid.transform != IDENTITY:
         return shapes, "neither the file nor the scene names a CRS; taken as the same"
