@@ -96,9 +96,10 @@ class THOneCls(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
     def load(
         cls, path: str | os.PathLike[str], *, bands: Literal["auto", "first", "last"] = "auto"
     ) -> THOneCls:
-        """The estimator of a model that `save`, `Model.save` or `thonecls train` wrote.
+        """The estimator of a network that `save`, `Model.save` or `thonecls train` wrote.
 
         It has the settings of its training; bands: as of the class, for the cubes to be mapped.
+        A density ratio is read by `load_model`.
         """
         model = Model.load(Path(path))
         known = {k: v for k, v in model.training.get("config", {}).items() if k in SETTINGS}
