@@ -491,8 +491,8 @@ def test_a_dry_run_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert run(*words, "--out", tmp_path / "b", "--dry-run") == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[0].startswith("14 of 14 cells are to be run: about ")  # the total, first of all
-    assert len(shown) == 4  # a header, a line for the method, how to see all cells
-    assert shown[2].split()[:3] == ["indian-pines", "t-honecls", "14"]
+    assert len(shown) == 5  # a header, a line for each method, how to see all cells
+    assert [line.split()[1:3] for line in shown[2:4]] == [["taylor", "2"], ["t-honecls", "12"]]
     assert not (tmp_path / "b").exists()
 
 
