@@ -114,7 +114,10 @@ SCENES: dict[str, tuple[Maker, str]] = {
         lambda w: raster(w / "s.tif", transform=PLACE @ Affine.scale(1, 0)),
         "have no size, by its georeference | georeference it again",
     ),
-    "no CRS": (lambda w: raster(w / "s.tif", crs=None), "has no CRS: georeference the scene"),
+    "no CRS": (
+        lambda w: raster(w / "s.tif", crs=None),
+        "has no CRS: say the scene's CRS (--scene-crs)",
+    ),
     "one band": (lambda w: raster(w / "s.tif", CUBE[:1]), "2 bands | choose other bands or"),
     "complex": (lambda w: raster(w / "s.tif", CUBE.astype("c8")), "real | take its amplitude"),
     "a complex array": (lambda w: npy(w / "s.npy", CUBE * 1j), "no array | of real numbers"),
