@@ -6,7 +6,7 @@ ROUNDS ?= 300
 CASES ?= 2000
 RUN := .venv/bin/python -m
 
-.PHONY: help demo test test-isa crash fuzz audit lock check bench reproduce clean
+.PHONY: help demo test coverage test-isa crash fuzz audit lock check dist bench reproduce clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -19,8 +19,11 @@ help:  ## this list
 demo: .venv/installed  ## map a crop in a real scene from 100 labels (PRESET=fast or paper: the network)
 	$(RUN) thonecls.cli demo $(if $(PRESET),--preset $(PRESET))
 
-test: .venv/installed check  ## checks, then the whole test suite
-	$(RUN) pytest -n 2 --dist worksteal
+test: .venv/installed check  ## checks, then the whole test suite (COVERAGE=1: and the share of lines that it runs)
+	$(RUN) pytest -n 2 --dist worksteal $(if $(COVERAGE),--cov=thonecls)
+
+coverage: .venv/installed  ## share of the lines that the tests run (TESTS=tests/raster: some of them)
+	$(RUN) pytest -n 2 --dist worksteal --cov=thonecls $(TESTS)
 
 test-isa: .venv/installed  ## what learns, with the arithmetic of other processors (ISA="default/SSE41")
 	.venv/bin/python tests/isa.py --seeds $(SEEDS) $(ISA)
@@ -47,6 +50,16 @@ check: .venv/installed  ## formatting, lint, types, import layers, doctests
 	$(RUN) mypy
 	.venv/bin/python -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 	$(RUN) pytest --quiet --doctest-modules src
+
+dist:  ## wheel and sdist in dist/, installed and tried in a fresh environment: docs/releasing.md
+	rm -rf dist .venv/build .venv/fresh
+	$(PYTHON) -m venv .venv/build
+	.venv/build/bin/python -m pip install --quiet --disable-pip-version-check 'hatchling>=1.26'
+	.venv/build/bin/python -m hatchling build -d dist
+	$(PYTHON) -m venv .venv/fresh
+	.venv/fresh/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		"$$(ls dist/*.whl)[demo]"
+	.venv/fresh/bin/python .ci/dist.py dist .venv/build/bin/python
 
 bench: .venv/installed  ## step, scoring, scenes of up to 100 megapixels, F1 by time (an hour)
 	.venv/bin/python benchmarks/step.py

@@ -2,7 +2,7 @@
 
 
 class ThoneclsError(Exception):
-    """Anything a user can fix; the command line prints it without a traceback.
+    """Anything a user can correct; the command line prints it without a traceback.
 
     options: names of the options that help, which the command line adds as flags and a form can
     point at.

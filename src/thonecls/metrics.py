@@ -139,19 +139,20 @@ def find_degenerate(
     recall = mapped.flat[positive].mean()
     if share > EVERYWHERE:
         return (
-            f"{share:.1%} of the scene is mapped as the class: the map says nothing. Check the "
+            f"{share:.1%} of the scene is mapped as the class: the map is uninformative. Check the "
             "labels, train longer, or take another method; a class prior that is too large also "
             "does this"
         ).replace("%", " %")
     if recall < NOWHERE:
         return (
-            f"{1 - recall:.1%} of the labelled pixels themselves are not mapped: the map says "
-            "nothing. Train longer or at a lower order, or take another method; a class prior "
-            "that is too small also does this"
+            f"{1 - recall:.1%} of the labelled pixels themselves are not mapped: the map is "
+            "uninformative. Train longer or at a lower order, or take another method; a class "
+            "prior that is too small also does this"
         ).replace("%", " %")
     if (mapped.sum() if pixels is None else pixels) < (1 + BY_HEART) * positive.size:
         return (
-            "hardly a pixel is mapped but the labelled ones: they were learnt by heart, unless "
-            "they are all there is of the class. Train for fewer epochs, or take another method"
+            "hardly a pixel is mapped but the labelled ones: they were memorised (overfitting), "
+            "unless they are all there is of the class. Train for fewer epochs, or take another "
+            "method"
         )
     return None

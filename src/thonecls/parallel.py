@@ -96,7 +96,7 @@ def result_of(future: Future[Any]) -> Any:
     except Exception as error:
         if is_death(error):
             raise ClusterError(
-                "workers of the cluster died again and again at one call, perhaps for want of "
+                "workers of the cluster died again and again at one call, probably out of "
                 "memory: start them with more, or fewer on a machine"
             ) from error
         # Other errors of the system are those of the call, such as a file that a worker misses.

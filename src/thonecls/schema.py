@@ -270,7 +270,10 @@ RUN = {
     "buffer": or_none(number()).optional,
     "all_touched": of_type("true or false", bool).optional,
     **dict.fromkeys(
-        ("layer", "where", "crs", "labels_variable", "answers", "negatives", "dataset"),
+        (
+            *("layer", "where", "crs", "labels_variable", "answers", "negatives", "dataset"),
+            "scene_crs",
+        ),
         or_none(text()).optional,
     ),
     "scores": Rule(

@@ -488,7 +488,10 @@ def test_a_dry_run_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert plan["cells"] == len(plan["waiting"]) == 14
     assert plan["seconds"] > 600
     assert run(*words, "--out", tmp_path / "b", "--dry-run") == 0
-    assert "14 of 14 cells are to be run" in capsys.readouterr().out
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0].startswith("14 of 14 cells are to be run: about ")  # the total, first of all
+    assert len(shown) == 5  # a header, a line for each method, how to see all cells
+    assert [line.split()[1:3] for line in shown[2:4]] == [["taylor", "2"], ["t-honecls", "12"]]
     assert not (tmp_path / "b").exists()
 
 

@@ -165,7 +165,7 @@ def test_the_note_tells_what_the_records_tell(tmp_path: Path) -> None:
     run(tmp_path, SMALL, lambda cell: 80.0 if cell.target == 2 else None, change=change)
     failed, warned = cells_of(SMALL, seeds=[0], change=change)[2:]
     append_record(tmp_path, {"cell": failed.as_dict(), "error": "OSError: no room"})
-    append_record(tmp_path, facts(warned, warning="the map says nothing"))
+    append_record(tmp_path, facts(warned, warning="the map is uninformative"))
     results = read_results(tmp_path)
     note = build_table("methods", SMALL, results, seeds=range(2), change=change).note
     for part in (

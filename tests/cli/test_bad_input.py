@@ -112,9 +112,12 @@ SCENES: dict[str, tuple[Maker, str]] = {
     "a CRS that is none": (lambda w: placed(w / "s.nc", "{x}"), "PROJ | Assign projection"),
     "pixels without size": (
         lambda w: raster(w / "s.tif", transform=PLACE @ Affine.scale(1, 0)),
-        "have no size, by its georeference | georeference it anew",
+        "have no size, by its georeference | georeference it again",
     ),
-    "no CRS": (lambda w: raster(w / "s.tif", crs=None), "has no CRS: georeference the scene"),
+    "no CRS": (
+        lambda w: raster(w / "s.tif", crs=None),
+        "has no CRS: say the scene's CRS (--scene-crs)",
+    ),
     "one band": (lambda w: raster(w / "s.tif", CUBE[:1]), "2 bands | choose other bands or"),
     "complex": (lambda w: raster(w / "s.tif", CUBE.astype("c8")), "real | take its amplitude"),
     "a complex array": (lambda w: npy(w / "s.npy", CUBE * 1j), "no array | of real numbers"),
@@ -232,7 +235,7 @@ MODELS: dict[str, tuple[Maker, str]] = {
     "a checkpoint": (lambda w: checkpoint(w / "m.safetensors"), "is a checkpoint | name a model"),
     "a model of other numbers": (
         lambda w: spoilt(w, "model.safetensors", lambda b: b.replace(b'"F32"', b'"I32"', 1)),
-        "is damaged (its checksum differs): copy it anew or train again",
+        "is damaged (its checksum differs): copy it again or train again",
     ),
 }
 RUNS: dict[str, tuple[Maker, str]] = {
@@ -585,4 +588,5 @@ def test_crossing_polygons_and_odd_names_are_no_trouble(
     labels = layer(world / name, [Polygon(corners)])
     assert run(*world("check --json", labels=labels)) == 0
     found = json.loads(capfd.readouterr().out)
-    assert "1 polygons were invalid and are mended" in [f["words"] for f in found["findings"]]
+    words = [finding["words"] for finding in found["findings"]]
+    assert "1 polygons were invalid and have been repaired" in words

@@ -462,6 +462,42 @@ def test_methods_are_listed_and_an_unknown_one_is_refused(
     assert "there is no method 'magic'" in capsys.readouterr().err
 
 
+def test_a_mistyped_method_is_answered_with_the_nearest(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(files, "--method", "maxnt") == 2
+    assert "there is no method 'maxnt', did you mean maxent?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train"], "thonecls train needs SCENE and LABELS: write thonecls train SCENE LABELS"),
+        (["train", "a.tif"], "thonecls train needs SCENE and LABELS"),
+        (["map"], "thonecls map needs MODEL and SCENES"),
+        (["info"], "thonecls info needs PATH"),
+        (["train", "a.tif", "b.gpkg", "--order"], "--order requires an argument"),
+    ],
+)
+def test_a_command_without_its_files_says_what_it_needs(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*words) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_shells_complete_commands_and_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    assert run("--install-completion") == 0
+    assert "Completion script installed" in capsys.readouterr().out
+    (script,) = tmp_path.rglob("completions/thonecls")
+    text = script.read_text("utf-8")
+    assert all(word in text for word in ("suggest", "--drop-bad-bands", "--scene-crs"))
+
+
 @pytest.mark.learning
 def test_a_map_that_says_nothing_is_named(
     files: Path, capsys: pytest.CaptureFixture[str], seed: int

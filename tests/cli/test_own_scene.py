@@ -25,6 +25,7 @@ from commands import run
 from thonecls.datasets import Example, write_example
 from thonecls.io.options import SceneOptions
 from thonecls.method.model import Model
+from thonecls.methods.costs import on_cores, usable_cores
 from thonecls.workflow import check_scene
 from thonecls.workflow.options import repeat_command
 
@@ -85,6 +86,64 @@ def test_check_says_that_all_is_well(
     expected = ["thonecls", "train", scene, labels, "--drop-bad-bands", *WHERE]
     expected += ["--method", "t-honecls", "--order", "3"]
     assert shlex.split(said(capsys)["command"]) == [*expected, "--out", "run"]
+
+
+def test_check_counts_the_cores_that_it_may_use(
+    example: Example, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for told, words in (("1", "1 core"), ("100000", on_cores(usable_cores()))):
+        monkeypatch.setenv("OMP_NUM_THREADS", told)
+        assert run("check", example.scene, "--json") == 0
+        subjects = [finding["subject"] for finding in said(capsys)["findings"]]
+        assert told == "1" or subjects[-1] == f"mapping, {on_cores(usable_cores())}"
+        assert told != "1" or subjects[-2:] == [f"training, {words}", f"mapping, {words}"]
+
+
+def test_a_scene_with_coordinates_can_be_given_its_crs(
+    example: Example, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    scene = tmp_path / "plot.tif"
+    with rasterio.open(example.scene) as file:
+        cube, transform = file.read(), file.transform
+    shape = {"count": len(cube), "height": cube.shape[1], "width": cube.shape[2]}
+    with rasterio.open(
+        scene, "w", driver="GTiff", dtype="int16", transform=transform, nodata=-32768, **shape
+    ) as file:
+        file.write(cube)
+    assert run("check", scene, example.labels, *WHERE) == 2
+    assert "the scene has no CRS: say the scene's CRS (--scene-crs)" in capsys.readouterr().err
+    given = [*WHERE, "--scene-crs", "EPSG:32633"]
+    assert run("check", scene, example.labels, *given, "--json") == 0
+    found = said(capsys)
+    words = {finding["subject"]: finding["words"] for finding in found["findings"]}
+    assert "(EPSG:32633)" in words["place"]
+    assert "--scene-crs EPSG:32633" in found["command"]
+    out = tmp_path / "run"
+    assert run("train", scene, example.labels, *given, "--out", out, "--folds", "0") == 0
+    with rasterio.open(out / "map.tif") as file:
+        assert file.crs.to_epsg() == 32633
+    facts = json.loads((out / "run.json").read_text("utf-8"))
+    assert "--scene-crs EPSG:32633" in repeat_command(facts)
+    capsys.readouterr()
+    # A file's own CRS is not replaced, and pixels without coordinates get none.
+    assert run("check", example.scene, "--scene-crs", "EPSG:4326") == 2
+    assert "scene.tif is in EPSG:32633, not in EPSG:4326" in capsys.readouterr().err
+    assert run("check", example.scene, "--scene-crs", "EPSG:32633") == 0
+    np.save(tmp_path / "scene.npy", cube)
+    assert run("check", tmp_path / "scene.npy", "--scene-crs", "EPSG:32633") == 2
+    assert "scene.npy has no coordinates" in capsys.readouterr().err
+
+
+def test_info_tells_what_a_scene_holds(
+    example: Example, capsys: pytest.CaptureFixture[str], trained: Path
+) -> None:
+    assert run("info", example.scene, "--json") == 0
+    found = said(capsys)
+    assert (found["type"], found["nodata"], found["scale"]) == ("int16", -32768, 1.0)
+    assert "96 rows × 80 columns" in found["place"]
+    assert run("info", trained / "model-0.safetensors") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "450 to 1250 (23 values)" in shown
 
 
 def test_check_tells_how_much_of_a_scene_has_no_data(tmp_path: Path) -> None:

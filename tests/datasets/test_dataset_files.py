@@ -275,7 +275,7 @@ def test_truncated_files_are_named_with_what_to_do(name: str, part: int, tmp_pat
     path = tmp_path / FILES[name][part]
     path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
     where = DATASETS[name].where[:20]
-    with pytest.raises(FileError, match=f"{path.name}.*To have it anew: .*{where}"):
+    with pytest.raises(FileError, match=f"{path.name}.*To get it again: .*{where}"):
         load_dataset(name, tmp_path)
 
 

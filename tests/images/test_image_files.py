@@ -262,7 +262,7 @@ def test_unknown_labels_are_refused(tmp_path: Path) -> None:
     make_batches(made := make_images(IMAGES["cifar10"]), tmp_path, binary_batch, ".bin")
     pixels, labels = batches(made)[0]
     (tmp_path / "data_batch_1.bin").write_bytes(binary_batch(pixels, labels + 3))
-    with pytest.raises(LabelError, match=r"data_batch_1\.bin must be 0 to 9\. Got 1.* anew: get"):
+    with pytest.raises(LabelError, match=r"data_batch_1\.bin must be 0 to 9\. Got 1.* again: get"):
         load_images("cifar10", tmp_path)
 
 

@@ -18,6 +18,7 @@ from affine import Affine
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from pyproj import CRS
 from rasterio.enums import ColorInterp
 from rasterio.errors import NotGeoreferencedWarning
 
@@ -329,6 +330,43 @@ def test_hdf5_as_emit_and_neon_write_it(tmp_path: Path) -> None:
     np.testing.assert_allclose(scene.cube[:, 1], CUBE[[0, 1, 3, 4], 1] / 1e4, rtol=1e-6)
 
 
+MAP_INFO = (
+    "UTM,  1.000,  1.000,  325000.00,  4103000.00,  2.000,  2.000,  11,  North,  WGS-84,"
+    "  units=Meters"
+)
+
+
+def write_neon(path: Path, **about: Any) -> Path:
+    """CUBE in the tree of NEON's reflectance files."""
+    with h5py.File(path, "w") as file:
+        site = file.create_group("SJER/Reflectance")
+        site["Reflectance_Data"] = np.moveaxis(CUBE, 0, 2)
+        site["Metadata/Spectral_Data/Wavelength"] = WAVES
+        for name, value in about.items():
+            site[f"Metadata/Coordinate_System/{name}"] = value
+    return path
+
+
+def test_a_neon_file_is_where_its_map_info_says(tmp_path: Path) -> None:
+    path = write_neon(tmp_path / "a.h5", Map_Info=MAP_INFO.encode(), **{"EPSG Code": b"32611"})
+    grid = open_raster(path).grid
+    assert grid.shape == (40, 33)
+    assert grid.transform == Affine(2.0, 0.0, 325000.0, 0.0, -2.0, 4103000.0)
+    assert CRS.from_wkt(str(grid.crs)).to_epsg() == 32611
+    wkt = CRS.from_epsg(32611).to_wkt()
+    path = write_neon(tmp_path / "b.h5", Map_Info=MAP_INFO, Coordinate_System_String=wkt)
+    assert CRS.from_wkt(str(open_raster(path).grid.crs)).to_epsg() == 32611
+    # The pixel of the coordinates may be another than the first; a turned scene is not guessed at.
+    moved = MAP_INFO.replace("UTM,  1.000,  1.000", "UTM, 3, 2")
+    assert open_raster(write_neon(tmp_path / "c.h5", Map_Info=moved)).grid.transform == Affine(
+        *(2.0, 0.0, 324996.0),
+        *(0.0, -2.0, 4103002.0),
+    )
+    turned = write_neon(tmp_path / "d.h5", Map_Info=f"{MAP_INFO}, rotation=30")
+    assert open_raster(turned).grid == Grid((40, 33))
+    assert open_raster(write_neon(tmp_path / "e.h5")).grid == Grid((40, 33))
+
+
 # bad bands, scale and nodata
 
 
@@ -523,7 +561,7 @@ def test_bad_bands_are_found_and_named(tmp_path: Path) -> None:
     bad = find_bad_bands(source)
     assert bad == {
         2: "constant: 7 wherever it was looked at",
-        3: "where water vapour takes the light (1350-1430 nm)",
+        3: "absorbed by water vapour (1350-1430 nm)",
         4: "nodata wherever it was looked at",
         5: "mostly noise (over 2450 nm)",
     }

@@ -718,8 +718,9 @@ def test_an_unknown_crs_is_refused(tmp_path: Path) -> None:
 
 def test_a_scene_without_crs_takes_no_labels_with_one(tmp_path: Path) -> None:
     path = save_points(tmp_path / "labels.gpkg")
-    for grid in (grid_of(crs=None), Grid((ROWS, COLUMNS))):
-        with pytest.raises(LabelError, match=r"is in EPSG:32633, but the scene has no CRS: georef"):
+    steps = {"say the scene's CRS": grid_of(crs=None), "georeference": Grid((ROWS, COLUMNS))}
+    for step, grid in steps.items():
+        with pytest.raises(LabelError, match=f"is in EPSG:32633, but the scene has no CRS: {step}"):
             burn_positives(path, grid)
     plain = write_table(tmp_path / "pixels.csv", "x,y\n3.5,2.5\n")
     with pytest.raises(LabelError, match="is in EPSG:4326, but the scene has no CRS"):

@@ -24,7 +24,7 @@ from thonecls.method.model import Model
 from thonecls.method.net import FreeOCNet
 from thonecls.method.sampler import pseudo_batches
 from thonecls.metrics import evaluate
-from thonecls.scene import band_statistics, standardize
+from thonecls.scene import Scene, band_statistics, standardize
 from thonecls.splits import Labels, paper_split
 
 Mask = NDArray[np.bool_]
@@ -429,3 +429,19 @@ def test_odd_valid_areas_train(
     positives = valid & (np.cumsum(valid.ravel()).reshape(valid.shape) % 4 == 0)
     model = fit(scene, positives, config=tiny, generator=generator)
     np.testing.assert_array_equal(np.isfinite(model.score(scene)), valid)
+
+
+def test_progress_does_not_count_pixels_without_data(
+    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, generator: torch.Generator
+) -> None:
+    valid = np.ones(field_scene.scene.shape, dtype=bool)
+    valid[:, -3:] = False
+    seen: list[int] = []
+    fit(
+        Scene(field_scene.scene.cube, valid),
+        few_positives & valid,
+        config=replace(tiny, epochs=1),
+        generator=generator,
+        on_step=lambda progress: seen.append(progress.pixels),
+    )
+    assert set(seen) == {int(valid.sum())}

@@ -1,8 +1,9 @@
-"""The estimator: scikit-learn's manner, every form of labels, both orders of axes."""
+"""The estimator: scikit-learn's rules, every form of labels, both orders of axes, files."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -60,15 +61,55 @@ def test_bands_may_come_first_or_last(
     )
 
 
-def test_labels_that_leave_the_axis_open_warn(
+def test_labels_that_leave_the_axis_open_are_refused(
     field_scene: Dataset, few_positives: Mask, tiny: TrainConfig
 ) -> None:
     square = np.random.default_rng(0).normal(size=(9, 9, 9))
-    with pytest.warns(UserWarning, match="took the first axis"):
+    with pytest.raises(SceneError, match=r"cannot tell which axis .* labels of \(9, 9\)"):
         small(tiny).fit(square, np.eye(9))
     pairs = np.array([[0, 1], [2, 3]])
-    with pytest.warns(UserWarning, match=r"took the first axis of \(6, 21, 18\) as the bands"):
-        small(tiny).fit(field_scene.scene.cube, pairs)
+    last = np.moveaxis(field_scene.scene.cube, 0, 2)
+    for cube in (field_scene.scene.cube, last):  # rows are never taken for bands
+        with pytest.raises(SceneError, match=r"say THOneCls\(bands='first'\) or"):
+            small(tiny).fit(cube, pairs)
+    assert small(tiny, bands="last").fit(last, pairs).model_.bands == 6
+    assert small(tiny).fit(last, np.array([[20, 17]])).model_.bands == 6  # no row 20 but so
+    with pytest.raises(LabelError):
+        small(tiny).fit(last, np.array([[99, 99]]))
+
+
+def test_progress_is_told_and_training_can_be_ended(
+    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig
+) -> None:
+    cube, epochs = field_scene.scene.cube, []
+    small(tiny, epochs=2).fit(cube, few_positives, on_epoch=lambda p: epochs.append(p.epoch))
+    assert epochs == [1, 2]
+    ended = small(tiny, epochs=2).fit(cube, few_positives, on_step=lambda p: p.step == 2)
+    assert not ended.model_.training["finished"]
+
+
+def test_a_saved_estimator_maps_the_same_in_either_order_of_axes(
+    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, tmp_path: Path
+) -> None:
+    cube = field_scene.scene.cube
+    last = np.moveaxis(cube, 0, 2)
+    fitted = small(tiny, order=3).fit(last, few_positives)
+    fitted.save(tmp_path / "a.safetensors")
+    loaded = THOneCls.load(tmp_path / "a.safetensors")
+    expected = fitted.predict_proba(last)
+    for again in (last, cube, field_scene.scene):
+        np.testing.assert_array_equal(loaded.predict_proba(again), expected)
+    assert loaded.order == 3
+    assert loaded.model_.threshold == fitted.model_.threshold
+    np.testing.assert_array_equal(loaded.predict(cube), fitted.predict(last))
+    with pytest.raises(SceneError, match="holds the bands from 6 bands"):
+        loaded.predict(np.zeros((6, 9, 6)))
+    told = THOneCls.load(tmp_path / "a.safetensors", bands="last")
+    assert told.predict(np.zeros((6, 9, 6))).shape == (6, 9)
+    with pytest.raises(ModelError, match="trained on 6 bands"):
+        loaded.predict(cube[:4])
+    with pytest.raises(AttributeError, match="call fit"):
+        small(tiny).save(tmp_path / "b.safetensors")
 
 
 def test_predict_and_score(field_scene: Dataset, few_positives: Mask, tiny: TrainConfig) -> None:

@@ -234,7 +234,7 @@ def test_a_method_warns_of_a_map_without_the_labels(
 def test_a_map_of_the_labels_alone_is_noticed(easy: Dataset, labels: Labels) -> None:
     learnt = np.zeros(easy.scene.shape, np.float32)
     learnt.flat[labels.positive] = 1
-    assert "learnt by heart" in str(find_degenerate(learnt, labels.positive))
+    assert "memorised" in str(find_degenerate(learnt, labels.positive))
     # As a sample of a larger map, it may still be right.
     assert find_degenerate(learnt, labels.positive, pixels=1000) is None
 

@@ -167,7 +167,8 @@ def test_a_degenerate_map_is_poor() -> None:
     assert "degenerate" in names(found)
     assert found.level == "poor"
     assert found.cautions[0].text == message
-    assert summarise(found) == "The map says nothing: it covers 100 % of the scene. Do not use it."
+    words = "The map is uninformative: it covers 100 % of the scene. Do not use it."
+    assert summarise(found) == words
 
 
 def test_unlabeled_domination() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import json as jsonlib
 import logging
 import sys
 from typing import NoReturn
 
-from cyclopts import CycloptsError
+from cyclopts import CycloptsError, MissingArgumentError
 from rich.markup import escape
 
 from thonecls.cli import benchmark, catalogues, scenes  # noqa: F401  # they add their commands
@@ -20,7 +21,7 @@ LONGEST = 2000  # characters of an error
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; exits 0, 2 on an error that the user can mend, 130 after Ctrl-C."""
+    """Run the command line; exits 0, 2 on an error that the user can correct, 130 after Ctrl-C."""
     arguments = sys.argv[1:] if arguments is None else arguments
     keep_from_networks()
     for stream in (sys.stdout, sys.stderr):
@@ -34,6 +35,8 @@ def main(arguments: list[str] | None = None) -> None:
         app(arguments, exit_on_error=False, print_error=False)
     except ThoneclsError as error:
         _fail(_with_flags(error), arguments)
+    except MissingArgumentError as error:
+        _fail(_missing(error), arguments)
     except CycloptsError as error:
         _fail(str(error), arguments)
     except OSError as error:
@@ -53,6 +56,23 @@ def _with_flags(error: ThoneclsError) -> str:
     for name in error.options:
         words = words.replace(f"'{name}'", f"--{name.replace('_', '-')}")
     return words
+
+
+def _missing(error: MissingArgumentError) -> str:
+    """What a command needs, in the order in which it is to be written."""
+    if error.target is None or error.argument is None or error.argument.tokens or error.keyword:
+        return str(error)  # of an option without its value
+    needed = [
+        name.upper()
+        for name, parameter in inspect.signature(error.target).parameters.items()
+        if parameter.default is parameter.empty
+        and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+    ]
+    command = " ".join(["thonecls", *(error.command_chain or ())])
+    return (
+        f"{command} needs {' and '.join(needed)}: write {command} {' '.join(needed)}; "
+        f"{command} --help explains them"
+    )
 
 
 def _fail(message: str, arguments: list[str]) -> NoReturn:

@@ -18,6 +18,7 @@ from thonecls.method.config import PRESETS, TrainConfig
 from thonecls.methods import METHODS, unknown_method
 from thonecls.version import __version__
 
+SPAN = 8  # numbers in a list that are shown one by one
 INTERRUPTED = 130  # the exit code that shells use after Ctrl-C
 # Of a summary, what is not shown: it is in the folder, and `info` shows it in full.
 IN_FOLDER = ("config", "versions", "files", "asked")
@@ -31,12 +32,15 @@ No negative labels and no class prior are needed. First steps:
 
 `thonecls demo` maps a field crop in a real scene that comes with the package.
 
-`thonecls check scene.tif labels.gpkg` looks whether your scene and labels fit together.
+`thonecls check scene.tif labels.gpkg` checks whether your scene and labels fit together.
 
-`thonecls train scene.tif labels.gpkg --out run` maps your scene; `run/report.html` tells how far to
+`thonecls train scene.tif labels.gpkg --out run` maps your scene; `run/report.html` says how far to
 trust the map.
 
 `thonecls map run other.tif --out map` maps another scene with it.""",
+)
+app.register_install_completion_command(
+    help="Complete commands and options with the Tab key, in bash, zsh and fish."
 )
 errors = Console(stderr=True)
 
@@ -173,7 +177,7 @@ def _print_summary(summary: dict[str, Any]) -> None:
         return
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in summary.items():
-        if name != "problems":
+        if name != "problems" and value != {}:
             table.add_row(name.replace("_", " "), escape(_shown(value)))
     console.print(table)
 
@@ -217,6 +221,23 @@ def _print_verdict(console: Console, summary: dict[str, Any]) -> None:
 
 
 def _shown(value: object) -> str:
+    """A value for a person; of a long list of numbers its span.
+
+    >>> _shown([400.0, 410.5, 420.0]), _shown(list(range(9))), _shown({"rows": 3, "note": None})
+    ('400, 410.5, 420', '0 to 8 (9 values)', 'rows 3, note none')
+    >>> _shown([[1, 3], [5]]), _shown(-32768.0), _shown(1 / 3), _shown(True)
+    ('(1, 3), (5)', '-32768', '0.3333', 'yes')
+    """
     if isinstance(value, dict):
         return ", ".join(f"{key} {_shown(item)}" for key, item in value.items())
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, list):
+        numbers = [item for item in value if isinstance(item, int | float)]
+        if len(numbers) == len(value) > SPAN:
+            return f"{_shown(min(numbers))} to {_shown(max(numbers))} ({len(value)} values)"
+        parts = (f"({_shown(v)})" if isinstance(v, list) else _shown(v) for v in value)
+        return ", ".join(parts) or "none"
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+    if isinstance(value, float) and not value.is_integer():
+        return f"{value:.4g}"
+    return f"{value:.0f}" if isinstance(value, float) and abs(value) < 1e15 else str(value)

@@ -32,9 +32,9 @@ def benchmark(
         Protocol,
         Parameter(
             help="paper: fixed labels, seeds differ by initialisation. resampled: each seed draws "
-            "its labels. spatial: so, and tests lie a block away from every label. half: labels "
-            "from one side of the class, tests on the other. plot: labels from one compact patch, "
-            "tests a block away."
+            "its labels. spatial: the same, and tests lie a block away from every label. half: "
+            "labels from one side of the class, tests on the other. plot: labels from one compact "
+            "patch, tests a block away."
         ),
     ] = "paper",
     positives: Annotated[
@@ -60,7 +60,7 @@ def benchmark(
         bool, Parameter(help="Only show what would be run, for how long.", negative=())
     ] = False,
     render_only: Annotated[
-        bool, Parameter(help="Run nothing; write tables and figures anew.", negative=())
+        bool, Parameter(help="Run nothing; write tables and figures again.", negative=())
     ] = False,
     config: Settings = Overrides(),  # noqa: B008  # frozen
     json: Json = False,
@@ -68,7 +68,7 @@ def benchmark(
     """Run the paper's experiments and show them beside its figures.
 
     Without a study: lists them. Results are kept one JSON line each in results.jsonl: what is
-    finished is never run again, a killed run goes on where it was, several runners may share one
+    finished is never run again, a killed run continues where it was, several runners may share one
     folder. Tables are written as Markdown, LaTeX, CSV and one HTML page, figures as PNG.
 
     Example: thonecls benchmark table-ip-pu --dry-run

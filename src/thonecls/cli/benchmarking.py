@@ -110,7 +110,7 @@ def show_plan(
     threads: int,
     as_json: bool,
 ) -> int:
-    """The cells with an estimate of time and memory."""
+    """The total first, then a line for each dataset and method; as JSON, every cell."""
     estimates = {}
     for cell in waiting:
         estimates[cell] = estimate(cell, threads, results)
@@ -122,16 +122,33 @@ def show_plan(
         ]
         print(jsonlib.dumps({"cells": len(cells), "waiting": plan, "seconds": total}))
         return 0
-    table = Table("cell", "about", "memory", box=None, pad_edge=False)
-    for cell, e in estimates.items():
-        table.add_row(escape(str(cell)), in_words(e.seconds), f"{e.memory / 1e9:.1f} GB")
     console = Console()
-    console.print(table)
     console.print(
-        f"{len(waiting)} of {len(cells)} cells are to be run: about {in_words(total)} with "
-        f"{jobs} job(s) of {threads} thread(s)"
+        f"[bold]{len(waiting)} of {len(cells)} cells are to be run: about {in_words(total)}[/bold] "
+        f"with {_count(jobs, 'job')} of {_count(threads, 'thread')}",
+        soft_wrap=True,
     )
+    if not waiting:
+        return 0
+    table = Table("dataset", "method", "cells", "about", "memory", box=None, pad_edge=False)
+    for (dataset, method), group in _by_method(waiting).items():
+        seconds = sum(estimates[cell].seconds for cell in group) / jobs
+        memory = max(estimates[cell].memory for cell in group)
+        table.add_row(dataset, method, str(len(group)), in_words(seconds), f"{memory / 1e9:.1f} GB")
+    console.print(table)
+    console.print("every cell: --dry-run --json", highlight=False)
     return 0
+
+
+def _by_method(cells: list[Cell]) -> dict[tuple[str, str], list[Cell]]:
+    groups: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault((cell.dataset, cell.method), []).append(cell)
+    return groups
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def run_under_bar(cells: list[Cell], out: Path, *, quiet: bool, **options: Any) -> None:

@@ -69,7 +69,7 @@ class Display:
             self.previous = signal.signal(signal.SIGINT, self._interrupt)
             self._show(
                 f"training on {progress.pixels:,} pixels for up to {progress.epochs} epochs; "
-                "Ctrl-C stops early and keeps what was learnt"
+                "Ctrl-C stops early and keeps the model"
             )
             self._tell(self.plan)
         speed = progress.pixels * (self.bar.tasks[0].speed or 0) / 1e3

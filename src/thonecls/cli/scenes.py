@@ -49,8 +49,8 @@ Floats = Annotated[
 MinimumArea = Annotated[
     float | None,
     Parameter(
-        help="Smallest polygon to keep, in m² (map units² without a CRS); unless told the area of "
-        "4 pixels. 0 keeps every pixel that stands alone."
+        help="Smallest polygon to keep, in m² (map units² without a CRS); by default the area "
+        "of 4 pixels. 0 keeps every pixel that stands alone."
     ),
 ]
 Polygons = Annotated[
@@ -62,7 +62,7 @@ Polygons = Annotated[
 ]
 Threshold = Annotated[
     float | None,
-    Parameter(help="Probability above which a pixel is mapped; the model's own unless told."),
+    Parameter(help="Probability above which a pixel is mapped; by default the model's own."),
 ]
 TruthPath = Annotated[
     Path | None, Parameter(help="What is known of the scene, for the report's scores only.")
@@ -124,10 +124,10 @@ def check(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Look in seconds whether scene and labels fit, before any long work.
+    """Check in seconds whether scene and labels fit, before any long work.
 
-    Sizes, place and CRS of both, labels inside, outside, doubled or on nodata, odd spectra among
-    them, bad bands, and what training and mapping will cost. Exits 2 if something is wrong.
+    Shows size, position and CRS, labels inside, outside, doubled or on nodata, unusual spectra
+    among them, bad bands, and the expected time and memory. Exits 2 if something is wrong.
 
     Example: thonecls check scene.tif plants.gpkg --where "species = 'Lantana'"
     """
@@ -174,16 +174,16 @@ def train(
         Parameter(
             help="How to learn the class; `thonecls methods` lists them. By default density-ratio, "
             "which takes seconds; auto takes another on single spectra where that finds labels "
-            "left out clearly better; t-honecls, the network of the paper, where a preset, several "
-            "seeds or a setting of networks is given."
+            "left out clearly better; t-honecls, the network of the paper, if a preset, several "
+            "seeds or a network setting is given."
         ),
     ] = None,
     coverage: Annotated[
         Literal["all", "part", "patch"] | None,
         Parameter(
             help="Whether labels come from all over the class, from a part of the scene, or from "
-            "a patch or two; by where they lie unless told. Say all if you know that they do: "
-            "the map is then sharper (density-ratio only)."
+            "a patch or two; by default told from where they lie. Say all if you know that they "
+            "do: the map is then sharper (density-ratio only)."
         ),
     ] = None,
     label: Annotated[str, Parameter(help="What the class is called, in maps and report.")] = (
@@ -193,8 +193,8 @@ def train(
         int,
         Parameter(
             help="Parts of the labels, by place, each left out in turn to judge the map by; the "
-            "map itself learns from all labels. 0: none, and nothing is known of the map. With a "
-            "network each costs a training."
+            "map itself learns from all labels. 0: none, and the map is not judged. With a "
+            "network, each fold is one more training."
         ),
     ] = 3,
     seeds: Annotated[
@@ -216,7 +216,7 @@ def train(
     truth_layer: TruthLayer = None,
     overwrite: Overwrite = False,
     resume: Annotated[
-        bool, Parameter(help="Go on with a training that was stopped or killed.", negative=())
+        bool, Parameter(help="Continue a training that was stopped or killed.", negative=())
     ] = False,
     checkpoint_every: Annotated[
         float, Parameter(help="Seconds of training between two checkpoints.")
@@ -230,8 +230,8 @@ def train(
 
     Writes the model, the map (map.tif and probability.tif with styles for QGIS, polygons.gpkg;
     .npy for array files), overview.png, report.html and run.json. Ctrl-C ends training early and
-    keeps what was learnt; --resume goes on from there, and from the last checkpoint after a
-    crash, to the same result.
+    keeps the model; --resume continues from there, or from the last checkpoint after a crash, to
+    the same result.
 
     Example: thonecls train scene.tif plants.gpkg --out run
 
@@ -330,7 +330,7 @@ def map_command(
     polygons: Polygons = True,
     tolerance: Annotated[
         float | None,
-        Parameter(help="How far apart in nm bands of model and scene may be; half their spacing."),
+        Parameter(help="How far bands may differ from the model's, in nm; by default half a band."),
     ] = None,
     device: Annotated[str, Parameter(help="auto, cpu, cuda or mps.")] = "auto",
     dask: Annotated[
@@ -339,13 +339,13 @@ def map_command(
     force: Annotated[
         bool,
         Parameter(
-            help="Take the scene's values as they are, though they look like another unit.",
+            help="Take the scene's values as they are, even if they look like another unit.",
             negative=(),
         ),
     ] = False,
     overwrite: Overwrite = False,
     resume: Annotated[
-        bool, Parameter(help="Go on with a map that was stopped or killed.", negative=())
+        bool, Parameter(help="Continue a map that was stopped or killed.", negative=())
     ] = False,
     scene_options: SceneSettings = SceneFlags(),  # noqa: B008
     json: Json = False,
@@ -429,7 +429,7 @@ def report(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Write the report of a training anew, with scores if truth or checked points are given.
+    """Write the report of a training again, with scores if truth or checked points are given.
 
     report.html is one page that needs no other file; report.json says the same for programs.
 
@@ -502,7 +502,7 @@ def suggest(
     seed: Seed = 0,
     json: Json = False,
 ) -> int:
-    """Name places worth a look: in doubt, far from all labels, spread over the scene.
+    """Suggest places worth a look: uncertain, far from all labels, spread over the scene.
 
     Write 1 into the column `present` where the class is, 0 where it is not, nothing where you
     cannot tell, and train again with --answers. Helps most where labels come from one part of the
@@ -539,8 +539,8 @@ def prior(
     """Estimate how large a share of the scene the class takes, by three estimators.
 
     T-HOneCls does not need this number; nnPU, uPU, abs-negative, OC and Dist-PU do. The intervals
-    hold 90 % of the estimates on resampled pixels; they say nothing of an estimator's bias, so look
-    whether the three agree. KM1 and KM2 are often far too large for small classes.
+    hold 90 % of the estimates on resampled pixels; they do not include an estimator's bias, so
+    check whether the three agree. KM1 and KM2 are often far too large for small classes.
 
     Example: thonecls prior scene.mat truth.mat --target 3
     """

@@ -208,7 +208,7 @@ def _read(
         named = variable if path.suffix.lower() == ".mat" else None
         return read_array(path, axes=axes, variable=named), None
     except FileError as e:
-        raise FileError(f"{e}. To have it anew: {how_to_get(spec)}") from e
+        raise FileError(f"{e}. To get it again: {how_to_get(spec)}") from e
 
 
 def _read_raster(path: Path) -> tuple[NDArray[Any], float | None]:

@@ -82,7 +82,7 @@ def _load(spec: ImageSpec, form: Format, paths: list[Path]) -> Images:
     except OSError as e:
         raise FileError(f"cannot read {paths[0]} ({e}): {spec.where}") from e
     except (FileError, LabelError) as e:
-        raise type(e)(f"{e}. To have it anew: {spec.where}") from e
+        raise type(e)(f"{e}. To get it again: {spec.where}") from e
     images = Images(spec.name, *arrays, classes=dict(enumerate(spec.classes)))
     parts = {"train": (images.train_labels, spec.train), "test": (images.test_labels, spec.test)}
     for part, (labels, expected) in parts.items():

@@ -23,6 +23,7 @@ from thonecls.io.raster import (
 )
 from thonecls.io.vector import (
     PRESENT,
+    assign_crs,
     burn_positives,
     burn_truth,
     columns_of,
@@ -103,6 +104,8 @@ def read_scene(
         variable=options.variable,
         axis=options.bands_axis,
     )
+    if options.scene_crs is not None:
+        source = replace(source, grid=assign_crs(source.grid, options.scene_crs, path.name))
     if options.drop_bad_bands:
         source = source.without(find_bad_bands(source))
     return SceneInput(path, source, source.grid, source.wavelengths, source.dropped)
@@ -115,6 +118,12 @@ def _open_array(
     label_options: LabelOptions,
     bands: int | None,
 ) -> SceneInput:
+    if options.scene_crs is not None:
+        raise ConfigError(
+            f"{path.name} has no coordinates that could be in {options.scene_crs}: leave out "
+            "'scene_crs', or save the scene as a GeoTIFF",
+            options=("scene_crs",),
+        )
     if options.wavelengths:
         raise ConfigError(
             f"{path.name} names no wavelengths: choose bands by number ('bands')",
@@ -243,7 +252,7 @@ def _read_marked(path: Path, grid: Grid, options: LabelOptions) -> LabelInput:
     if burnt.doubled:
         notes.append(f"{burnt.doubled} points fall on a pixel that is labelled already")
     if burnt.repaired:
-        notes.append(f"{burnt.repaired} polygons were invalid and are mended")
+        notes.append(f"{burnt.repaired} polygons were invalid and have been repaired")
     if answered:
         notes.append(f"its column {PRESENT} tells where the class is (1) and where it is not (0)")
     return LabelInput(path, burnt.mask, tuple(notes), negatives)

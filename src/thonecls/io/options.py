@@ -19,12 +19,15 @@ class SceneOptions:
     wavelengths: str | None = _option("Bands to use, by wavelength in nm, such as 450-900.")
     drop_bands: str | None = _option("Bands to leave out, by number from 1.")
     drop_bad_bands: bool = _option(
-        "Leave out bands that are dead, or in which the air lets no light through.", False
+        "Leave out bands that are dead, or in which water vapour absorbs the light.", False
     )
     nodata: float | None = _option("A value that means no data, besides what the file declares.")
     variable: str | None = _option("The array or subdataset, where the file holds several.")
     bands_axis: Literal["first", "last"] | None = _option(
         "Which axis of an array holds the bands; by default told from the labels or the model."
+    )
+    scene_crs: str | None = _option(
+        "The scene's CRS, such as EPSG:32633, where its file has coordinates but names no CRS."
     )
 
 
@@ -44,6 +47,6 @@ class LabelOptions:
         "adds a label, 0 a place where the class is not."
     )
     negatives: str | None = _option(
-        "A file, as of labels, of places where the class is not, if you know some. In a layer of "
-        "labels a column present with 0 says the same."
+        "A file of places where the class is not, if you know some, in any format of labels. A "
+        "column present with 0 in a layer of labels does the same."
     )

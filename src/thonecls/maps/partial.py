@@ -76,7 +76,7 @@ class Unfinished:
         if differ:
             raise FileError(
                 f"{self.folder} holds an unfinished map with other {', '.join(differ)}: repeat the "
-                "command that began it, choose another folder, or begin anew without 'resume'",
+                "command that began it, choose another folder, or begin again without 'resume'",
                 options=("resume",),
             )
         return True

@@ -76,14 +76,14 @@ class Checkpointer:
         if about.get("layout") != LAYOUT:
             raise ModelError(
                 f"{self.path} was begun by another version of thonecls: go on with that, or start "
-                "anew in another folder"
+                "again in another folder"
             )
         with store.refusing(self.path):
             schema.check_facts(about, schema.CHECKPOINT)
         if about["fingerprint"] != self.fingerprint:
             raise ModelError(
                 f"{self.path} belongs to another training (other scene, labels or settings): "
-                "repeat the command that began it, or start anew in another folder"
+                "repeat the command that began it, or start again in another folder"
             )
         with store.refusing(self.path):
             _check(state, about, tensors)

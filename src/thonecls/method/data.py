@@ -105,8 +105,8 @@ class SceneData:
 
     @property
     def pixels(self) -> int:
-        """How many a step sees."""
-        return self.cube[0, 0].numel()
+        """How many a step sees, without those on nodata."""
+        return self.cube[0, 0].numel() if self.valid is None else int(self.valid.sum())
 
     @property
     def shape(self) -> tuple[int, int]:

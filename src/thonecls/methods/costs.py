@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 from thonecls.method.config import TrainConfig
@@ -27,6 +28,24 @@ class Cost(NamedTuple):
 
     seconds: float
     memory: float
+
+
+def usable_cores() -> int:
+    """Cores that this process may compute on: no more than OMP_NUM_THREADS, which torch obeys."""
+    allowed = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    told = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return min(allowed, int(told)) if told.isdecimal() and int(told) else allowed
+
+
+def on_cores(cores: int) -> str:
+    """So many, in words.
+
+    >>> on_cores(1), on_cores(2)
+    ('1 core', '2 cores')
+    """
+    return f"{cores} core{'' if cores == 1 else 's'}"
 
 
 def pixels_of_step(config: TrainConfig, pixels: int) -> int:
@@ -76,11 +95,11 @@ def judging(training: Cost, folds: int) -> str:
 def in_words(seconds: float) -> str:
     """A duration as people say it.
 
-    >>> in_words(42), in_words(600), in_words(3 * 3600)
-    ('42 s', '10 min', '3.0 h')
+    >>> in_words(0.2), in_words(42), in_words(600), in_words(3 * 3600)
+    ('1 s', '42 s', '10 min', '3.0 h')
     """
     if seconds < 90:
-        return f"{seconds:.0f} s"
+        return f"{max(1, seconds):.0f} s"
     if seconds < 5400:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h"

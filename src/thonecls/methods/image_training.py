@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+from torch import nn
 
 from thonecls.errors import ConfigError, LabelError
-from thonecls.images.data import ImageData, ItemBatch, ItemModel, Rows
+from thonecls.images.data import ImageData, ItemBatch, ItemModel, Rows, item_logits
 from thonecls.images.networks import StagedNet
 from thonecls.images.steps import PLAIN
 from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig
-from thonecls.method.loop import Procedure, Progress, check_prior, run
+from thonecls.method.loop import Procedure, Progress, check_prior, objective, run
 from thonecls.method.losses import LOSSES
 from thonecls.method.model import resolve_device
 from thonecls.methods import vpu
@@ -98,6 +100,7 @@ def fit_items(
     generator: torch.Generator,
     sizes: tuple[int, int] | None = None,
     mix: float = MIX,
+    held_out: tuple[Rows, Rows] | None = None,
     on_epoch: OnEpoch | None = None,
     on_step: OnStep | None = None,
     checkpoint: Path | None = None,
@@ -107,8 +110,10 @@ def fit_items(
     """Train a network on items by one of `TRAININGS`.
 
     make: a new network; config: as `item_settings` gives it; sizes: positive and unlabeled items
-    of a step, else those of the method; mix: weight of vPU's MixUp; the rest as for
-    `thonecls.fit`. Dist-PU runs its epochs twice, once for each phase.
+    of a step, else those of the method; mix: weight of vPU's MixUp; held_out: positive and
+    unlabeled items that are not learnt from: the result is the network of the epoch whose PU loss
+    on them is least (vPU holds out its own); the rest as for `thonecls.fit`. Dist-PU runs its
+    epochs twice, once for each phase.
     """
     check_prior(config)
     item_settings(method)  # refuses one that is not known
@@ -137,6 +142,9 @@ def fit_items(
     if len(unlabeled) < 2:
         raise LabelError(f"at least 2 unlabeled items are needed. Got {len(unlabeled)} instead")
     phases = training.phases(config) if training.phases else [(config, training.procedure)]
+    if held_out is not None:
+        validation = partial(_validation_loss, held_out, config)
+        phases = [(own, replace(step, validation_loss=validation)) for own, step in phases]
     models: list[ItemModel] = []
     for number, (settings, procedure) in enumerate(phases):
         # Progress is told of all phases together.
@@ -157,6 +165,19 @@ def fit_items(
         if stops or not model.training["finished"]:
             break
     return _joined(models, len(phases))
+
+
+@torch.no_grad()
+def _validation_loss(
+    held_out: tuple[Rows, Rows], config: TrainConfig, net: nn.Module, data: ImageData
+) -> float:
+    """The PU loss of a network on items that it has not seen."""
+
+    def logits_of(net: nn.Module) -> tuple[torch.Tensor, torch.Tensor]:
+        positive, unlabeled = (item_logits(net, rows, data.device) for rows in held_out)
+        return positive, unlabeled
+
+    return float(objective(net, net, logits_of, replace(config, beta=0.0)).loss)
 
 
 def _moved(

@@ -234,8 +234,8 @@ def summarise(report: TrustReport, area: str = "") -> str:
     """
     if any(caution.name == "degenerate" for caution in report.cautions):
         return (
-            f"The map says nothing: it covers {percent(report.covered)} of the scene. Do not use "
-            "it."
+            f"The map is uninformative: it covers {percent(report.covered)} of the scene. Do not "
+            "use it."
         )
     found = report.held_out
     if report.share == 0 and report.covered == 0:
@@ -246,7 +246,7 @@ def summarise(report: TrustReport, area: str = "") -> str:
     if found is None:
         return (
             f"{covers}. How much of the class it finds, and how much of what it marks is right, "
-            "is not known, for no label was left out of training."
+            "is not known, because no label was left out of training."
         )
     recall, precision = found.recall, found.precision
     if report.vague:
@@ -259,7 +259,7 @@ def summarise(report: TrustReport, area: str = "") -> str:
             why += f"; of labels left out of training it finds {percent(recall.value)}"
         return (
             f"{covers}. How much of the class it finds, and how much of what it marks is right, is "
-            f"not known, for {why}."
+            f"not known, because {why}."
         )
     right = f"{_of_marked(precision)} of what it marks is estimated to be right"
     if report.rough:

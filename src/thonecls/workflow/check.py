@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +15,15 @@ from thonecls.io.raster import RasterSource, find_bad_bands
 from thonecls.method.config import FAST, TrainConfig
 from thonecls.method.novelty import find_odd
 from thonecls.methods import METHODS
-from thonecls.methods.costs import in_words, judging, mapping_cost, ratio_costs, training_cost
+from thonecls.methods.costs import (
+    in_words,
+    judging,
+    mapping_cost,
+    on_cores,
+    ratio_costs,
+    training_cost,
+    usable_cores,
+)
 from thonecls.places import find_places, lattice, spectral_components, unlike_labels
 from thonecls.scene import FloatArray, Source
 from thonecls.splits import BLOCK, PLACES, Coverage, blocks_of
@@ -125,19 +132,19 @@ def list_bad(bad: Mapping[int, str]) -> str:
 def _check_nodata(source: Source) -> list[Finding]:
     """The share of the scene without data, by some of its rows."""
     share = 1 - float(read_lattice(source, *lattice(source.shape, ROWS)).valid.mean())
-    words = f"about {100 * share:.0f} % of the scene" if share else "none where it was looked"
+    words = f"about {100 * share:.0f} % of the scene" if share else "none among the sampled rows"
     return [Finding("no data", words)]
 
 
 def _check_values(sample: FloatArray) -> list[Finding]:
     if not len(sample):
-        return [Finding("values", "no valid pixel where it was looked: check --nodata", "problem")]
+        return [Finding("values", "no valid pixel among those sampled: check --nodata", "problem")]
     low, high = np.percentile(sample, (1, 99))
     words = f"{low:.4g} to {high:.4g} (1st to 99th percentile)"
     if 0 <= high <= 1.6:
         words += ": reflectance as a fraction"
     elif 1.6 < high <= 20000 and low >= -2000:
-        words += ": reflectance × 10,000, or radiance; any scale will do"
+        words += ": reflectance × 10,000, or radiance; any scale works"
     zero = float((sample == 0).all(axis=1).mean())
     found = [Finding("values", words)]
     if zero > 0.01:
@@ -233,7 +240,7 @@ def _spectra(scene: SceneInput, pixels: NDArray[np.int64]) -> tuple[FloatArray, 
 def _check_cost(scene: SceneInput, config: TrainConfig | None) -> list[Finding]:
     """By a network with these settings, or by the density ratio."""
     pixels = scene.grid.shape[0] * scene.grid.shape[1]
-    cores = os.cpu_count() or 1
+    cores = usable_cores()
     if config is None:
         training, mapping = ratio_costs(pixels, scene.source.bands, cores)
         how = "by the density ratio"
@@ -243,11 +250,11 @@ def _check_cost(scene: SceneInput, config: TrainConfig | None) -> list[Finding]:
         how += f"; {judging(training, TrainOptions().folds)}"
     return [
         Finding(
-            f"training, {cores} cores",
+            f"training, {on_cores(cores)}",
             f"about {in_words(training.seconds)}, {training.memory / 1e9:.1f} GB, {how}",
         ),
         Finding(
-            f"mapping, {cores} cores",
+            f"mapping, {on_cores(cores)}",
             f"about {in_words(mapping.seconds)}, {mapping.memory / 1e9:.1f} GB",
         ),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ def _describe_model(path: Path) -> dict[str, Any]:
         "model": str(path),
         "bands": model.bands,
         "weights": _weights(model),
+        "threshold": model.threshold,
         **known,
         **model.training,
         "last_epoch": last,
@@ -54,15 +56,27 @@ def _weights(model: AnyModel) -> int:
 
 def _describe_raster(path: Path, variable: str | None) -> dict[str, Any]:
     source = open_raster(path, variable=variable)
+    raw, _ = source.missing(slice(0, 1), slice(0, 1))
     found: dict[str, Any] = {
         "scene": str(path),
-        "bands": source.bands,
         "place": source.grid.describe(),
+        "type": str(raw.dtype),
+        "nodata": _distinct(band.nodata for band in source.layers),
+        "scale": _distinct(band.scale for band in source.layers),
+        "offset": _distinct(band.offset for band in source.layers),
+        "bands": source.bands,
         "left_out": list(source.dropped),
     }
     if source.wavelengths:
         found["wavelengths"] = f"{min(source.wavelengths):.0f} to {max(source.wavelengths):.0f} nm"
     return found
+
+
+def _distinct(values: Iterable[float | None]) -> Any:
+    """The one value of all bands, or a list of their values; NaN, which JSON has not, as a word."""
+    told = ("nan" if value is not None and np.isnan(value) else value for value in values)
+    known = list(dict.fromkeys(told))
+    return known[0] if len(known) == 1 else known
 
 
 def _describe_array(path: Path, variable: str | None) -> dict[str, Any]:

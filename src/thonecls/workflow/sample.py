@@ -82,7 +82,7 @@ def verify_run(run: Path, points: Path) -> Verification:
     sizes = np.bincount(own[own >= 0], minlength=len(STRATA))
     if (own[found.pixels] != strata).any() or (sizes[strata] != pixels[strata]).any():
         raise LabelError(
-            f"{points.name} was drawn from another map than that of {run}: draw points anew"
+            f"{points.name} was drawn from another map than that of {run}: draw points again"
         )
     if not np.isfinite(found.present).any():
         raise LabelError(f"no point of {points.name} has an answer: fill in its column '{PRESENT}'")

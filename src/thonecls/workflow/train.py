@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -22,7 +21,7 @@ from thonecls.method.fit import OnStep, checkpoints
 from thonecls.method.model import Crossfit, Model
 from thonecls.method.novelty import fit_novelty
 from thonecls.methods import METHODS, label_spectra, networks
-from thonecls.methods.costs import in_words, judging, training_cost
+from thonecls.methods.costs import in_words, judging, on_cores, training_cost, usable_cores
 from thonecls.methods.models import AnyModel
 from thonecls.methods.scenes import Known, fit_at_once
 from thonecls.methods.spectral_model import SpectralModel
@@ -85,7 +84,7 @@ def train_scene(
     options = options or TrainOptions()
     if resume and overwrite:
         raise ConfigError(
-            "'resume' goes on, 'overwrite' begins anew: say one of the two",
+            "'resume' continues, 'overwrite' begins again: say one of the two",
             options=("resume", "overwrite"),
         )
     check_writable(out)
@@ -216,10 +215,10 @@ def _prepare(
 
 def plan_of(task: Task) -> str:
     """What training a network will take, in words."""
-    pixels, cores = task.positives.size, os.cpu_count() or 1
+    pixels, cores = task.positives.size, usable_cores()
     cost = training_cost(task.config, pixels, cores)
     took = in_words(task.options.seeds * cost.seconds)
-    return f"about {took} to train on {cores} cores; {judging(cost, task.options.folds)}"
+    return f"about {took} to train on {on_cores(cores)}; {judging(cost, task.options.folds)}"
 
 
 def _train_all(

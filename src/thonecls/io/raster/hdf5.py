@@ -57,7 +57,10 @@ def hdf5_header(path: Path, variable: str | None, axis: Bands | None) -> RasterH
             count = len(known["wavelength"])
             where = _band_axis(path, name, cubes[name].shape, axis, count)
             bands = in_nanometres(_described(cubes[name], where, known), unit)
-            return LazyFile(Hdf5(path, name, where)), _cf_grid(tree, cubes[name], where), bands
+            grid = _cf_grid(tree, cubes[name], where)
+            if grid == Grid(grid.shape):
+                grid = _envi_grid(arrays, name, grid.shape)
+            return LazyFile(Hdf5(path, name, where)), grid, bands
     except (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError) as e:
         if isinstance(e, ThoneclsError):
             raise
@@ -160,5 +163,37 @@ def _cf_grid(tree: Any, cube: Any, where: int) -> Grid:
     return Grid(shape, (along, 0.0, left, 0.0, down, top), crs)
 
 
+def _envi_grid(arrays: Mapping[str, Any], cube: str, shape: tuple[int, int]) -> Grid:
+    """The grid by ENVI's map info in an array of that name, as NEON keeps it beside its cube.
+
+    UTM, 1, 1, 325000, 4103000, 1, 1, 11, North, WGS-84, units=Meters: the pixel, counted from 1,
+    whose upper left corner has the coordinates that follow, and the size of pixels. The CRS is that
+    of the EPSG code beside it, else of its WKT.
+    """
+    group = cube.split("/", 1)[0]
+    beside = {
+        key.rsplit("/", 1)[-1].lower().replace(" ", "_"): array
+        for key, array in arrays.items()
+        if key.split("/", 1)[0] == group and array.size == 1
+    }
+    if "map_info" not in beside:
+        return Grid(shape)
+    words = [word.strip() for word in _text(beside["map_info"][()]).strip("{}").split(",")]
+    turned = [word.partition("=")[2] for word in words if word.lower().startswith("rotation")]
+    if len(words) < 7 or any(float(angle) for angle in turned):
+        return Grid(shape)
+    column, row, x, y, along, down = map(float, words[1:7])
+    transform = (along, 0.0, x - (column - 1) * along, 0.0, -down, y + (row - 1) * down)
+    for name, prefix in (("epsg_code", "EPSG:"), ("coordinate_system_string", "")):
+        if name in beside:
+            try:
+                crs = pyproj.CRS.from_user_input(f"{prefix}{_text(beside[name][()]).strip()}")
+            except pyproj.exceptions.CRSError:
+                continue
+            return Grid(shape, transform, crs.to_wkt())
+    return Grid(shape, transform)
+
+
 def _text(value: Any) -> str:
+    value = np.ravel(value)[0] if isinstance(value, np.ndarray) else value
     return value.decode() if isinstance(value, bytes) else str(value)

@@ -123,7 +123,7 @@ def _without_light(wavelength: float | None) -> str | None:
     if wavelength is None or wavelength <= NOISE:
         for low, high in WATER:
             if low <= (wavelength or 0) <= high:
-                return f"where water vapour takes the light ({low:g}-{high:g} nm)"
+                return f"absorbed by water vapour ({low:g}-{high:g} nm)"
         return None
     return f"mostly noise (over {NOISE:g} nm)"
 

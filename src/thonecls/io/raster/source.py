@@ -184,14 +184,14 @@ def _check_grid(grid: Grid, path: Path) -> None:
     if not (np.isfinite(grid.transform[:6]).all() and a * e - b * d):
         raise SceneError(
             f"the pixels of {path} have no size, by its georeference {grid.transform[:6]}: "
-            "georeference it anew"
+            "georeference it again"
         )
     try:
         if grid.crs is not None:
             CRS.from_wkt(grid.crs)
     except CRSError as error:
         raise SceneError(
-            f"the CRS of {path} is not one that PROJ knows ({error}): assign it anew (in QGIS by "
+            f"the CRS of {path} is not one that PROJ knows ({error}): assign it again (in QGIS by "
             "Assign projection)"
         ) from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from thonecls.io.vector.burning import UNKNOWN, Burnt, burn_positives, burn_truth
+from thonecls.io.vector.crs import assign_crs
 from thonecls.io.vector.label_rasters import LabelRaster, read_label_raster, read_labelled
 from thonecls.io.vector.layers import (
     ENDINGS,
@@ -20,6 +21,7 @@ __all__ = [
     "Burnt",
     "LabelRaster",
     "Points",
+    "assign_crs",
     "burn_positives",
     "burn_truth",
     "columns_of",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -28,6 +29,22 @@ def parse_crs(text: str) -> CRS:
         raise ConfigError(
             f"crs must be a CRS that PROJ knows, such as EPSG:4326. Got {text!r} instead"
         ) from e
+
+
+def assign_crs(grid: Grid, text: str, name: str) -> Grid:
+    """The grid in a CRS that its file does not name; one that the file names is not replaced."""
+    told = parse_crs(text)
+    if grid.crs is not None and not CRS.from_wkt(grid.crs).equals(told, ignore_axis_order=True):
+        raise ConfigError(
+            f"{name} is in {crs_name(CRS.from_wkt(grid.crs))}, not in {text}: leave out the "
+            "scene's CRS, or reproject the file"
+        )
+    if grid.transform == IDENTITY:
+        raise ConfigError(
+            f"{name} has no coordinates that could be in {text}: georeference it first (in QGIS "
+            "by the Georeferencer)"
+        )
+    return grid if grid.crs is not None else replace(grid, crs=told.to_wkt())
 
 
 def place(shapes: Shapes, own: CRS | None, grid: Grid, name: str) -> tuple[Shapes, str]:
@@ -63,10 +80,13 @@ def _place_without_crs(
 ) -> tuple[Shapes, str]:
     """On a scene without CRS, only coordinates without CRS have a meaning."""
     if own is not None:
+        step = "say the scene's CRS ('scene_crs')"
+        if grid.transform == IDENTITY:
+            step = "georeference the scene (in QGIS by the Georeferencer)"
         raise LabelError(
-            f"{name} is in {crs_name(own)}, but the scene has no CRS: georeference the scene (in "
-            "QGIS by Assign projection), or give pixels, as a .csv of row,column or of x,y = "
-            "column,row"
+            f"{name} is in {crs_name(own)}, but the scene has no CRS: {step}, or give pixels, as a "
+            ".csv of row,column or of x,y = column,row",
+            options=("scene_crs",),
         )
     if grid.transform != IDENTITY:
         return shapes, "neither the file nor the scene names a CRS; taken as the same"

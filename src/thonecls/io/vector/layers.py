@@ -155,7 +155,7 @@ def _check_whole(header: bytes, size: int, name: str) -> None:
     """Refuse a cut-off .shp, which GDAL reads as features without geometry."""
     expected = 2 * int.from_bytes(header[24:28], "big")
     if header and not header.startswith(MAGIC[".shp"][0][: len(header)]):
-        raise FileError(f"{name} is no shapefile, whatever its ending says: export it anew")
+        raise FileError(f"{name} is no shapefile, whatever its ending says: export it again")
     if len(header) < 28 or size < expected:
         raise FileError(f"{name} is cut off, {size} of {expected} bytes: copy it again, whole")
 

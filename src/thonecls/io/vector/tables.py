@@ -119,7 +119,7 @@ def _check_table(header: list[str], lines: list[TextCells], name: str) -> None:
         if len(cells) != len(header):
             raise FileError(
                 f"line {number} of {name} has {len(cells)} columns, its first line {len(header)}: "
-                "mend it, or export the table again"
+                "correct it, or export the table again"
             )
 
 
