@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from thonecls.images.data import ImageData, ItemBatch
-from thonecls.images.steps import adam, beta_draw, halved, with_parts
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
 from thonecls.method.loop import Procedure, Progress, StepLosses, TrainingData, run
 from thonecls.method.losses import mixup_term, variational
+
+if TYPE_CHECKING:
+    from thonecls.images.data import ImageData, ItemBatch
 
 LEAST = 1e-30  # a ceiling is never 0
 
@@ -85,6 +86,7 @@ def mixing(weight: float) -> Procedure[ItemBatch]:
 
     weight: of the latter; 0.03 suits CIFAR-10, 0.3 Fashion-MNIST and STL-10.
     """
+    from thonecls.images.steps import adam, beta_draw, halved, with_parts  # not for scenes
 
     def step_losses(
         state: State, data: ImageData, batch: ItemBatch, config: TrainConfig

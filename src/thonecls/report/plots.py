@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from thonecls.files import write_atomically
 from thonecls.method.novelty import find_odd
 from thonecls.scene import Scene
-from thonecls.trust import Curve
+
+if TYPE_CHECKING:
+    from thonecls.trust import Curve
 
 # Okabe-Ito colours: told apart also without seeing red and green.
 CLASS, HIT, FALSE, MISSED = "#0072b2", "#009e73", "#d55e00", "#f0e442"
