@@ -11,7 +11,7 @@ from typing import NoReturn
 from cyclopts import CycloptsError
 from rich.markup import escape
 
-from thonecls.cli import benchmark, catalogues, scenes  # noqa: F401  # they add their commands
+from thonecls.cli import benchmark, catalogues, scenes, studio  # noqa: F401  # they add their commands
 from thonecls.cli.app import INTERRUPTED, app, errors
 from thonecls.drivers import keep_from_networks
 from thonecls.errors import ThoneclsError

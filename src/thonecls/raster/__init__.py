@@ -7,13 +7,17 @@ from thonecls.raster.bands import Band, BandChoice, parse_bands, parse_wavelengt
 from thonecls.raster.gdal import open_gdal
 from thonecls.raster.matching import match_bands
 from thonecls.raster.source import RasterSource, open_raster
+from thonecls.raster.wavelengths import FALSE_COLOUR, TRUE_COLOUR, nearest_bands
 
 __all__ = [
+    "FALSE_COLOUR",
+    "TRUE_COLOUR",
     "Band",
     "BandChoice",
     "RasterSource",
     "find_bad_bands",
     "match_bands",
+    "nearest_bands",
     "open_gdal",
     "open_raster",
     "parse_bands",
