@@ -16,10 +16,7 @@ from thonecls.files import write_atomically
 from thonecls.studio.jobs import Job
 from thonecls.studio.project import EXPORT, VERIFICATION
 from thonecls.studio.refusals import ConflictError, NothingThereError
-from thonecls.trust.evidence import Estimate
-from thonecls.trust.verification import STRATA, verify
 from thonecls.vector import points_path, read_points, write_points
-from thonecls.workflow.verifying import hectares_of_pixel
 
 if TYPE_CHECKING:
     from thonecls.studio.session import Studio
@@ -233,6 +230,8 @@ class Asking:
     def _read(
         self, folder: Path, path: Path, facts: dict[str, Any], answers: dict[int, Answer]
     ) -> Drawn:
+        from thonecls.trust.verification import STRATA
+
         found = read_points(path, self.studio.grid)
         strata = np.array([int(float(cell)) - 1 for cell in found.columns["stratum"]], np.int64)
         sizes = np.zeros(len(STRATA), np.int64)
@@ -263,6 +262,8 @@ class Asking:
         return None
 
     def _result(self, drawn: Drawn) -> dict[str, Any] | None:
+        from thonecls.trust.verification import verify
+
         present = drawn.present()
         if not np.isfinite(present).any():
             return None
@@ -271,7 +272,7 @@ class Asking:
             name: _interval(getattr(found, name)) for name in ("precision", "recall", "area")
         }
         told |= {"answered": found.answered, "asked": found.asked, "present": found.present}
-        hectares = hectares_of_pixel(self.studio.grid)
+        hectares = self.studio.hectares_of_pixel
         told["hectares"] = None
         if hectares is not None:
             whole = hectares * int(drawn.sizes.sum())
@@ -294,7 +295,7 @@ class Asking:
         self.studio.events.send("export", self.studio.exporting.state())
 
 
-def _interval(estimate: Estimate) -> dict[str, Any]:
+def _interval(estimate: Any) -> dict[str, Any]:
     return {
         "value": estimate.value,
         "low": estimate.low,

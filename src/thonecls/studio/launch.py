@@ -97,7 +97,8 @@ def _listen(host: str, port: int, folder: Path) -> socket.socket:
     failed: Exception | None = None
     for number in [port] if port else [last, 0]:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listening = socket.socket(family, socket.SOCK_STREAM)
+        # Named as TCP, so that asyncio sends small answers at once and not after 40 ms.
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             if os.name == "posix":
                 listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

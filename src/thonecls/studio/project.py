@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thonecls.arrays import read_array
-from thonecls.datasets import indian_pines
 from thonecls.errors import ConfigError, FileError
 from thonecls.files import check_writable, write_atomically, writing_array
 from thonecls.inputs import SceneInput, read_labels, read_scene
@@ -130,6 +129,8 @@ def open_project(
 
 def begin_example(folder: Path) -> Project:
     """A new project on Indian Pines, which an extra brings."""
+    from thonecls.datasets import indian_pines  # here: others need not wait for it
+
     data = indian_pines()
     check_writable(folder)
     path = folder / "indian-pines.npy"

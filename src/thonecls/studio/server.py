@@ -24,7 +24,6 @@ from thonecls.studio.labels import MOST_STROKE, Kind, Origin
 from thonecls.studio.refusals import ConflictError, NothingThereError, NotReadyError
 from thonecls.studio.session import Studio
 from thonecls.studio.strokes import brush_pixels, lasso_pixels, listed_pixels
-from thonecls.workflow.verifying import SIZE as SAMPLE_SIZE
 
 PAGE = Path(__file__).parent / "page"
 NO_PAGE = (
@@ -50,6 +49,7 @@ REPORT_POLICY = (
 MOST_POINTS = 20_000  # of a lasso or a brush's path
 MOST_RADIUS = 500.0  # pixels
 MOST_ASKED = 1000  # points of a verification, places of a suggestion
+POINTS, PLACES = 60, 10  # of them, unless told
 log = logging.getLogger(__name__)
 
 Whole = Annotated[int, Field(ge=-(2**31), le=2**31)]
@@ -231,7 +231,7 @@ def _add_looking(app: FastAPI, studio: Studio) -> None:
         if (bands is None) == (preset is None):
             raise ConfigError("say which bands, or which preset: one of the two")
         numbers = None if bands is None else _numbers(bands)
-        png = studio.view.picture(z, x, y, numbers, preset, clip)
+        png = studio.pictures.tile(z, x, y, numbers, preset, clip)
         return Response(png, media_type="image/png", headers=_kept(v))
 
     @app.get("/api/tiles/map/{name}/{z}/{x}/{y}")
@@ -351,7 +351,7 @@ def _add_questions(app: FastAPI, studio: Studio) -> None:
 
     @app.post("/api/suggestions")
     def suggest(size: Annotated[Size | None, Body()] = None) -> Any:
-        return studio.asking.suggest((size or Size()).size or 10)
+        return studio.asking.suggest((size or Size()).size or PLACES)
 
     @app.get("/api/verification")
     def verification() -> Any:
@@ -359,7 +359,7 @@ def _add_questions(app: FastAPI, studio: Studio) -> None:
 
     @app.post("/api/verification")
     def draw(response: Response, size: Annotated[Size | None, Body()] = None) -> Any:
-        told = studio.asking.draw((size or Size()).size or SAMPLE_SIZE)
+        told = studio.asking.draw((size or Size()).size or POINTS)
         response.status_code = 202 if told["state"] == "preparing" else 200
         return told
 

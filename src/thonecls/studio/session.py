@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -14,20 +15,19 @@ from numpy.typing import NDArray
 from pyproj import CRS
 
 from thonecls.errors import ConfigError, ThoneclsError
-from thonecls.maps.measure import Measure
 from thonecls.methods import METHODS
 from thonecls.scene import FloatArray
 from thonecls.studio import asking, exporting
 from thonecls.studio.events import Events
 from thonecls.studio.jobs import Job, Jobs
 from thonecls.studio.labels import Change, Kind, Labels, Origin, answers_among, write_copy
-from thonecls.studio.maps import Maps, Shown, cut_curve, quick_map, run_map, similar_map, snap
+from thonecls.studio.maps import Maps, Shown, cut_curve, snap
+from thonecls.studio.pictures import Pictures
 from thonecls.studio.project import CACHE, JOBS, Project
 from thonecls.studio.refusals import ConflictError, NothingThereError
 from thonecls.studio.view import SceneView
 from thonecls.vector.places import crs_name
 from thonecls.version import __version__
-from thonecls.workflow.verifying import hectares_of_pixel
 
 IntArray = NDArray[np.int64]
 
@@ -45,9 +45,8 @@ class Studio:
     def __init__(self, project: Project) -> None:
         self.project, self.server = project, secrets.token_hex(8)
         self.grid = project.scene.grid
-        self.view = SceneView(
-            project.scene, project.scene_options, project.folder / CACHE, project.settings.rgb
-        )
+        self.view = SceneView(project.scene, project.scene_options, project.folder / CACHE)
+        self.pictures = Pictures(self.view, project.settings.rgb)
         self.labels = Labels(project.labels, self.grid)
         self.events = Events()
         self.maps = Maps(self.view)
@@ -151,6 +150,8 @@ class Studio:
 
     def similar(self, row: int, column: int) -> dict[str, Any]:
         """A map of the pixels whose spectra are like one."""
+        from thonecls.studio.making import similar_map
+
         shown = similar_map(self.view, row, column, self.labels.revision)
         self.maps.put(shown)
         self.tell_maps()
@@ -175,7 +176,7 @@ class Studio:
         """What each cut of a map would mean."""
         rows, columns = self.grid.shape
         pixels = round(rows * columns * (1 - self.view.nodata_share))
-        return cut_curve(self.find_map(name), hectares_of_pixel(self.grid), pixels)
+        return cut_curve(self.find_map(name), self.hectares_of_pixel, pixels)
 
     def set_cut(self, name: str, cut: float | None, by: str | None) -> dict[str, Any]:
         """Move the cut of a map, for all pages and for the export."""
@@ -190,6 +191,9 @@ class Studio:
 
     def _make_maps(self) -> None:
         """Make a quick map whenever labels have changed and rested for a moment."""
+        from thonecls.studio import making  # now, so that the first map need not wait for it
+
+        assert making
         made = -1
         while not self._closing.is_set():
             self._wake.wait()
@@ -205,6 +209,8 @@ class Studio:
             made = revision
 
     def _make_quick(self, revision: int) -> None:
+        from thonecls.studio.making import quick_map
+
         pixels = self.labels.pixels("positive")
         if not pixels.size:
             if self.maps.drop("quick"):
@@ -325,6 +331,8 @@ class Studio:
             self.asking.after_export(job)
 
     def _show_run(self, job: Job, spec: Mapping[str, Any]) -> None:
+        from thonecls.studio.making import run_map
+
         try:
             folder = self.jobs.folder / job.id / "run"
             shown = run_map(folder, _run_name(job.id), spec["revision"], self.grid.shape)
@@ -336,6 +344,17 @@ class Studio:
             self.maps.set_cut(shown.facts.id, cut)
 
     # Everything
+
+    @cached_property
+    def pixel(self) -> tuple[float, float] | None:
+        """Width and height of a pixel in metres, where the CRS tells it."""
+        from thonecls.maps.measure import Measure
+
+        return Measure.of_grid(self.grid).pixel(self.grid)
+
+    @property
+    def hectares_of_pixel(self) -> float | None:
+        return None if self.pixel is None else self.pixel[0] * self.pixel[1] / 1e4
 
     def state(self) -> dict[str, Any]:
         """All that a page needs to begin."""
@@ -384,12 +403,12 @@ class Studio:
             "crs_name": None if crs is None else crs.name,
             "georeferenced": grid.georeferenced,
             "transform": list(grid.transform),
-            "pixel": Measure.of_grid(grid).pixel(grid),
-            "hectares_of_pixel": hectares_of_pixel(grid),
+            "pixel": self.pixel,
+            "hectares_of_pixel": self.hectares_of_pixel,
             "nodata_share": round(view.nodata_share, 4),
             "notes": list(scene.notes),
             "bands": [asdict(band) for band in view.bands],
-            "presets": view.presets,
+            "presets": self.pictures.presets,
         }
 
     def check_idle(self, kind: str) -> None:

@@ -1,9 +1,8 @@
-"""A scene as the page looks at it: tiles, spectra and a sample, without holding it whole."""
+"""A scene as the page looks at it: windows, spectra and a sample, without holding it whole."""
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import queue
 import threading
@@ -12,27 +11,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from thonecls.arrays import read_array
 from thonecls.errors import ConfigError, SceneError
 from thonecls.files import writing_array
 from thonecls.inputs import SceneInput
 from thonecls.options import SceneOptions
-from thonecls.raster import (
-    FALSE_COLOUR,
-    TRUE_COLOUR,
-    BandChoice,
-    RasterSource,
-    nearest_bands,
-    open_raster,
-)
+from thonecls.raster import BandChoice, RasterSource, open_raster
 from thonecls.raster.files import LazyFile
-from thonecls.scene import ArraySource, FloatArray, Scene, principal_axes
+from thonecls.scene import ArraySource, FloatArray, Scene
 from thonecls.studio.refusals import NothingThereError, NotReadyError
 from thonecls.workflow.identity import scene_stamp
 from thonecls.workflow.looking import look_over
@@ -41,11 +32,9 @@ TILE = 256  # pixels a side
 HELD = 2**26  # numbers of the scene, thinned until they are no more: 256 MiB
 SAMPLE = 2**16  # pixels that stand for the scene
 WINDOWS, SIDE = 8, 32  # down and across, and pixels of each, in which a large scene is looked at
-STRIP = 512  # rows that are thinned at a time
+PART = 512  # pixels a side that are thinned at a time: GDAL's cache must hold all bands of it
 HANDLES = 3  # open files, so that tiles do not wait for each other
 CACHED = 2**26  # bytes of tiles
-MOST_CLIP = 20.0  # percent
-Preset = Literal["true-colour", "false-colour", "pca"]
 Window = tuple[slice, slice]
 
 
@@ -85,22 +74,13 @@ class Cache:
 
 
 class SceneView:
-    """Tiles and spectra of a scene that is open.
+    """Windows and spectra of a scene that is open; folder: for what is made of it once."""
 
-    folder: for what is made of it once; rgb: bands to show where no wavelength tells.
-    """
-
-    def __init__(
-        self,
-        opened: SceneInput,
-        options: SceneOptions,
-        folder: Path,
-        rgb: Sequence[int] | None = None,
-    ) -> None:
+    def __init__(self, opened: SceneInput, options: SceneOptions, folder: Path) -> None:
         source = opened.source
         if not isinstance(source, RasterSource | ArraySource):
             raise SceneError(f"{opened.path} is no scene that can be shown: give a file")
-        self.opened, self.source, self.folder, self.rgb = opened, source, folder, rgb
+        self.opened, self.source, self.folder = opened, source, folder
         self.shape: tuple[int, int] = source.shape
         self.every, self.bands = _every_band(source, options)
         self.used = [i for i, band in enumerate(self.bands) if band.used]
@@ -119,32 +99,13 @@ class SceneView:
         if not self.background.size:
             raise SceneError(f"{opened.path} has no valid pixel: check its nodata value (--nodata)")
         self.nodata_share = 0.0
-        self._tiles = Cache()
-        self._limits: dict[Any, tuple[float, float]] = {}
-        self._axes: tuple[FloatArray, FloatArray, FloatArray] | None = None
-        self._sample = self.background  # of the stretch, which must not change while tiles are kept
         if self.step == 1:
             self.make_overview(lambda: False)
-            self._sample = self.background
 
     @property
     def ready(self) -> bool:
         """Whether coarse tiles come at once."""
         return self._overview is not None
-
-    @property
-    def presets(self) -> dict[str, list[int] | None]:
-        """Named choices of bands, by their numbers; None where it is none of bands."""
-        numbers = [self.bands[i].number for i in self.used]
-        waves = self.opened.wavelengths
-        found: dict[str, list[int] | None] = {}
-        for name, wanted in (("true-colour", TRUE_COLOUR), ("false-colour", FALSE_COLOUR)):
-            if (at := nearest_bands(waves, wanted)) is not None:
-                found[name] = [numbers[i] for i in at]
-        if not found:
-            usual = [numbers[0], numbers[len(numbers) // 2], numbers[-1]]
-            found["three-bands"] = usual if self.rgb is None else list(self.rgb)
-        return found | {"pca": None}
 
     # Reading
 
@@ -176,6 +137,27 @@ class SceneView:
         with self._handle() as (source, _):
             return _thinned(source, bands, rows, columns, factor)
 
+    def read_any(self, rows: slice, columns: slice, factor: int, positions: Sequence[int]) -> Scene:
+        """The same of bands of the file, in use or not."""
+        if all(self.bands[at].used for at in positions):
+            return self.read(rows, columns, factor, [self.used.index(at) for at in positions])
+        with self._handle() as (_, every):
+            return _thinned(every, positions, rows, columns, factor)
+
+    def sample_any(self, at: int) -> FloatArray:
+        """Some values of a band of the file that is not in use; a 0 where it has none."""
+        step = max(1, int(np.sqrt(self.shape[0] * self.shape[1] / SAMPLE)))
+        with self._handle() as (_, every):
+            part = _thinned(every, [at], slice(0, self.shape[0]), slice(0, self.shape[1]), step)
+        return part.cube[0][part.valid] if part.valid.any() else np.zeros(1, np.float32)
+
+    def position(self, number: int) -> int:
+        """Of a band of the file, by its number."""
+        for i, band in enumerate(self.bands):
+            if band.number == number:
+                return i
+        raise ConfigError(f"there is no band {number}: the scene has 1-{self.bands[-1].number}")
+
     def read_tile(self, z: int, x: int, y: int) -> Scene:
         """All bands in use of a tile."""
         return self.read(*self.window(z, x, y), range(len(self.used)))
@@ -186,19 +168,25 @@ class SceneView:
         Valid: in all bands that are in use.
         """
         self.check_pixel(row, column)
-        with self._handle() as (_, every):
-            values = _values_at(every, row, column)
+        values = self._values(row, column)
         known = np.isfinite(values)
         listed = [float(v) if k else None for v, k in zip(values, known, strict=True)]
         return listed, bool(known[self.used].all())
+
+    def _values(self, row: int, column: int) -> FloatArray:
+        """A pixel in every band, NaN where missing; from memory where all of it is held."""
+        whole = self._overview if self.step == 1 and len(self.used) == len(self.bands) else None
+        if whole is not None and whole.valid[row, column]:
+            return np.asarray(whole.cube[:, row, column])
+        with self._handle() as (_, every):
+            return _values_at(every, row, column)
 
     def spectra(self, pixels: NDArray[np.int64]) -> FloatArray:
         """Spectra of single pixels in every band, NaN where missing: (n, C)."""
         found = np.empty((len(pixels), len(self.bands)), np.float32)
         rows, columns = np.divmod(pixels, self.shape[1])
-        with self._handle() as (_, every):
-            for i, (row, column) in enumerate(zip(rows.tolist(), columns.tolist(), strict=True)):
-                found[i] = _values_at(every, row, column)
+        for i, (row, column) in enumerate(zip(rows.tolist(), columns.tolist(), strict=True)):
+            found[i] = self._values(row, column)
         return found
 
     def check_pixel(self, row: int, column: int) -> None:
@@ -249,14 +237,19 @@ class SceneView:
         self, cube: FloatArray, valid: NDArray[np.bool_], stop: Callable[[], bool]
     ) -> Scene | None:
         source, step = _own_handle(self.source), self.step
-        strip = max(STRIP // step, 1) * step
-        for start in range(0, self.shape[0], strip):
-            if stop():
-                return None
-            rows = slice(start, min(start + strip, self.shape[0]))
-            part = _thinned(source, range(len(self.used)), rows, slice(0, self.shape[1]), step)
-            at = slice(start // step, start // step + part.shape[0])
-            cube[:, at], valid[at] = part.cube, part.valid
+        side = max(PART // step, 1) * step
+        for top in range(0, self.shape[0], side):
+            for left in range(0, self.shape[1], side):
+                if stop():
+                    return None
+                window = slice(top, top + side), slice(left, left + side)
+                rows, columns = _within(window, self.shape)
+                part = _thinned(source, range(len(self.used)), rows, columns, step)
+                at = tuple(
+                    slice(start // step, start // step + length)
+                    for start, length in zip((top, left), part.shape, strict=True)
+                )
+                cube[:, *at], valid[at] = part.cube, part.valid
             self.done = rows.stop / self.shape[0]
         return Scene(cube, valid)
 
@@ -285,94 +278,6 @@ class SceneView:
         if len(spectra) < 500:
             spectra = look_over(self.source, SAMPLE, np.random.default_rng(0))
         return np.ascontiguousarray(spectra, dtype=np.float32)
-
-    # Pictures
-
-    def picture(
-        self, z: int, x: int, y: int, bands: Sequence[int] | None, preset: str | None, clip: float
-    ) -> bytes:
-        """A tile as PNG: of one band, three, or a preset; transparent on nodata."""
-        if not 0 <= clip <= MOST_CLIP:
-            raise ConfigError(f"'clip' must be from 0 to {MOST_CLIP:g} percent. Got {clip} instead")
-        if preset is not None:
-            if preset not in self.presets:
-                raise ConfigError(
-                    f"'preset' must be one of {', '.join(self.presets)}. Got {preset!r} instead"
-                )
-            bands = self.presets[preset]
-        if bands is not None and len(bands) not in (1, 3):
-            raise ConfigError(f"'bands' must be 1 or 3 numbers. Got {len(bands)} instead")
-        window = self.window(z, x, y)
-        key = z, x, y, None if bands is None else tuple(bands), clip
-        return self._tiles.get(key, lambda: self._draw(window, bands, clip))
-
-    def _draw(
-        self, window: tuple[slice, slice, int], bands: Sequence[int] | None, clip: float
-    ) -> bytes:
-        if bands is None:
-            part = self.read(*window, range(len(self.used)))
-            layers, limits = self._components(part), [self._limit(i, clip, True) for i in range(3)]
-        else:
-            positions = [self._position(number) for number in bands]
-            part = self._read_any(window, positions)
-            layers, limits = part.cube, [self._limit(at, clip) for at in positions]
-        low, high = (
-            np.array(ends, np.float32)[:, None, None] for ends in zip(*limits, strict=True)
-        )
-        shown = np.clip((layers - low) / np.maximum(high - low, 1e-20), 0, 1) * 255
-        image = np.zeros((TILE, TILE, 4), np.uint8)
-        height, width = part.shape
-        image[:height, :width, :3] = np.moveaxis(shown, 0, 2)  # a single band is all three
-        image[:height, :width, 3] = part.valid * 255
-        file = io.BytesIO()
-        Image.fromarray(image).save(file, "PNG", compress_level=1)
-        return file.getvalue()
-
-    def _read_any(self, window: tuple[slice, slice, int], positions: Sequence[int]) -> Scene:
-        """Bands of the file, in use or not."""
-        if all(self.bands[at].used for at in positions):
-            return self.read(*window, [self.used.index(at) for at in positions])
-        rows, columns, factor = window
-        with self._handle() as (_, every):
-            return _thinned(every, positions, rows, columns, factor)
-
-    def _position(self, number: int) -> int:
-        for i, band in enumerate(self.bands):
-            if band.number == number:
-                return i
-        raise ConfigError(f"there is no band {number}: the scene has 1-{self.bands[-1].number}")
-
-    def _limit(self, at: int, clip: float, component: bool = False) -> tuple[float, float]:
-        """Between which values a band, or a principal component, is stretched."""
-        key = component, at, clip
-        if key not in self._limits:
-            if component:
-                as_scene = Scene(self._sample.T[:, None], np.ones((1, len(self._sample)), bool))
-                values = self._components(as_scene)[at].ravel()
-            elif self.bands[at].used:
-                values = self._sample[:, self.used.index(at)]
-            else:
-                window = (slice(0, self.shape[0]), slice(0, self.shape[1]))
-                step = max(1, int(np.sqrt(self.shape[0] * self.shape[1] / SAMPLE)))
-                with self._handle() as (_, every):
-                    part = _thinned(every, [at], *window, step)
-                values = part.cube[0][part.valid] if part.valid.any() else np.zeros(1, np.float32)
-            low, high = np.percentile(values, [clip, 100 - clip])
-            self._limits[key] = float(low), float(high)
-        return self._limits[key]
-
-    def _components(self, part: Scene) -> FloatArray:
-        """The first three principal components of a part of the scene: (3, h, w)."""
-        if self._axes is None:
-            mean, std = self._sample.mean(axis=0), self._sample.std(axis=0)
-            std = np.where(std > 0, std, 1).astype(np.float32)
-            axes = principal_axes((self._sample - mean) / std, 3)
-            self._axes = mean, std, axes
-        mean, std, axes = self._axes
-        weights = axes / std
-        found = np.tensordot(weights, part.cube, 1) - (weights @ mean)[:, None, None]
-        missing = 3 - len(found)  # of a scene of two bands
-        return np.concatenate([found, np.zeros((missing, *part.shape), np.float32)])
 
 
 def _every_band(
