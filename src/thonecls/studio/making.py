@@ -17,7 +17,7 @@ from thonecls.methods.spectral import spectral_angles
 from thonecls.methods.spectral_model import SpectralModel, fit_spectral
 from thonecls.model import Scorer
 from thonecls.scene import FloatArray, Scene
-from thonecls.splits import coverage_of, judging_folds
+from thonecls.splits import Folds, coverage_of, judging_folds
 from thonecls.studio.maps import LEVELS, LiveMap, MapFacts, RunMap, Spread, encode, snap
 from thonecls.studio.view import SceneView
 from thonecls.workflow.evidence import Evidence, load_evidence
@@ -26,9 +26,16 @@ from thonecls.workflow.runs import read_run
 ByteArray = NDArray[np.uint8]
 IntArray = NDArray[np.int64]
 
-QUICK = "matched-filter"  # of single spectra, in a fraction of a second, from one label on
+Score = Callable[[Scene], FloatArray]
+
 MOST_LABELS = 2000  # that a quick map learns from: it is to take no time
+FILTERED = 30  # labels from which on a matched filter is better than the angle to the nearest
 FOLDS = 3
+FEW = 4  # labels left out that tell where to cut
+FOUND = 0.9  # of them
+MOST_MAPPED = 0.1  # of the scene, at first
+FEW_MAPPED = 0.05  # of it, where labels tell nothing
+NO_MORE = f"the {MOST_MAPPED:.0%} of the scene most like the labels, and no more at first"
 NEAREST = 0.02  # of the scene, the share that similar pixels are at first
 PARTIAL = (
     "labels come from a part of the scene only: their recall tells what is found near them, not "
@@ -39,37 +46,107 @@ PARTIAL = (
 def quick_map(
     view: SceneView, pixels: IntArray, spectra: FloatArray, revision: int, seed: int = 0
 ) -> LiveMap:
-    """A map by a matched filter, of labels whose spectra are known: (n, C) in the bands in use."""
+    """A map at once, of labels whose spectra are known: (n, C) in the bands in use.
+
+    By the angle to the nearest label; a matched filter needs more labels than that to be better.
+    """
     began = time.perf_counter()
     known = np.isfinite(spectra).all(axis=1)
     pixels, spectra = pixels[known], spectra[known]
     if not pixels.size:
         raise LabelError("no positive label lies on a valid pixel: label where there are data")
     if pixels.size > MOST_LABELS:
-        kept = np.random.default_rng(seed).choice(pixels.size, MOST_LABELS, replace=False)
-        pixels, spectra = pixels[np.sort(kept)], spectra[np.sort(kept)]
-    background = view.background
-    model = _fit(background, spectra, seed)
-    score = _scoring(model)
-    coverage = coverage_of(pixels, view.shape)
-    left_out = _leave_out(view.shape, background, pixels, spectra, seed)
-    spread = Spread(
-        encode(score(_as_row(background))[0]),
-        left_out,
-        model.training["threshold_reason"],
-        PARTIAL if coverage != "all" else None,
-    )
+        kept = np.sort(np.random.default_rng(seed).choice(pixels.size, MOST_LABELS, replace=False))
+        pixels, spectra = pixels[kept], spectra[kept]
+    folds = _folds(pixels, view.shape, seed)
+    caution = PARTIAL if coverage_of(pixels, view.shape) != "all" else None
+    if pixels.size < FILTERED:
+        method, name = "sam", "angle to the nearest label"
+        score, left_out, reason = _by_angle(view.background, spectra, folds)
+        octets, cut = encode(score(_as_row(view.background))[0]), 0.5
+    else:
+        method, name = "matched-filter", "matched filter"
+        score, left_out, reason = _by_filter(view.background, spectra, folds, seed)
+        octets = encode(score(_as_row(view.background))[0])
+        most = snap(min(1.0, float(np.quantile(octets, 1 - MOST_MAPPED)) / LEVELS))
+        cut, reason = (0.5, reason) if most <= 0.5 else (most, NO_MORE)
     facts = MapFacts(
         f"quick-{revision}",
         "quick",
-        "matched filter, at once",
-        QUICK,
+        f"{name}, at once",
+        method,
         revision,
-        model.threshold,
-        model.threshold,
+        cut,
+        cut,
         round(time.perf_counter() - began, 3),
     )
+    found = left_out[np.isfinite(left_out)]
+    spread = Spread(octets, encode(found) if found.size else None, reason, caution)
     return LiveMap(facts, spread, score)
+
+
+def _folds(pixels: IntArray, shape: tuple[int, int], seed: int) -> Folds:
+    """Labels in folds, each to be judged by labels that are not near it."""
+    rng = np.random.default_rng(seed)
+    return judging_folds(pixels, shape, FOLDS, coverage_of(pixels, shape), rng)
+
+
+def _by_angle(
+    background: FloatArray, spectra: FloatArray, folds: Folds
+) -> tuple[Score, FloatArray, str]:
+    """Scores by the angle to the nearest label, 0.5 at the cut; of labels left out; and why there.
+
+    The cut finds most labels that are left out, but maps no more than a part of the scene: a few
+    labels tell little of how the class varies.
+    """
+    targets = spectra.astype(np.float64)
+    between = spectral_angles(targets, targets)
+    alone = np.full(len(targets), np.nan)
+    for number, kept in enumerate(folds.apart):
+        held = folds.fold == number
+        if kept.any() and held.any():
+            alone[held] = between[np.ix_(held, kept)].min(axis=1)
+    near = spectral_angles(background.astype(np.float64), targets).min(axis=1)
+    told = alone[np.isfinite(alone)]
+    if told.size >= FEW:
+        most = np.quantile(near, MOST_MAPPED)
+        cut = min(np.quantile(told, FOUND), most)
+        reason = NO_MORE if cut == most else f"it finds {FOUND:.0%} of labels left out"
+    else:
+        cut = np.quantile(near, FEW_MAPPED)
+        reason = f"the {FEW_MAPPED:.0%} of the scene most like the labels: more labels tell more"
+    scale = 2 * max(float(cut), 1e-6)
+    return angle_scores(targets, scale), _nearness(alone, scale), reason
+
+
+def angle_scores(targets: NDArray[np.float64], scale: float) -> Score:
+    """Scores of scenes: 1 at the angle 0 to the nearest target, 0 at the angle `scale`."""
+
+    def score(scene: Scene) -> FloatArray:
+        flat = scene.cube.reshape(scene.bands, -1).T.astype(np.float64)
+        found = _nearness(spectral_angles(flat, targets).min(axis=1), scale).reshape(scene.shape)
+        found[~scene.valid] = np.nan
+        return found
+
+    return score
+
+
+def _nearness(angles: NDArray[np.float64], scale: float) -> FloatArray:
+    return np.clip(1 - angles / scale, 0, 1).astype(np.float32)
+
+
+def _by_filter(
+    background: FloatArray, spectra: FloatArray, folds: Folds, seed: int
+) -> tuple[Score, FloatArray, str]:
+    """Scores by a matched filter, of labels left out, and why its cut lies where it does."""
+    alone = np.full(len(spectra), np.nan, np.float32)
+    for number, kept in enumerate(folds.apart):
+        held = folds.fold == number
+        if kept.any() and held.any():
+            model = _fit(background, spectra[kept], seed)
+            alone[held] = _scoring(model)(_as_row(spectra[held]))[0]
+    score = _scoring(_fit(background, spectra, seed))
+    return score, alone, f"it finds {FOUND:.0%} of labels left out"
 
 
 def _as_row(spectra: FloatArray) -> Scene:
@@ -81,38 +158,16 @@ def _fit(background: FloatArray, spectra: FloatArray, seed: int) -> SpectralMode
     scene = _as_row(np.concatenate([background, spectra]))
     positive = np.zeros(scene.shape, dtype=bool)
     positive[0, len(background) :] = True
-    return fit_spectral(QUICK, scene, positive, seed=seed)
+    return fit_spectral("matched-filter", scene, positive, seed=seed)
 
 
-def _scoring(model: SpectralModel) -> Callable[[Scene], FloatArray]:
+def _scoring(model: SpectralModel) -> Score:
     scorer = Scorer([model], device="cpu")
 
     def score(scene: Scene) -> FloatArray:
         return scorer.score(scene, slice(0, scene.shape[0]), slice(0, scene.shape[1])).probability
 
     return score
-
-
-def _leave_out(
-    shape: tuple[int, int],
-    background: FloatArray,
-    pixels: IntArray,
-    spectra: FloatArray,
-    seed: int,
-) -> ByteArray | None:
-    """Octets of labels by models of others; None where they are too few or all of one place."""
-    if pixels.size < 2 * FOLDS:
-        return None
-    rng = np.random.default_rng(seed)
-    fold, apart = judging_folds(pixels, shape, FOLDS, coverage_of(pixels, shape), rng)
-    found = np.full(pixels.size, np.nan, np.float32)
-    for number, kept in enumerate(apart):
-        held = fold == number
-        if kept.any() and held.any():
-            model = _fit(background, spectra[kept], seed)
-            found[held] = _scoring(model)(_as_row(spectra[held]))[0]
-    known = np.isfinite(found)
-    return encode(found[known]) if known.any() else None
 
 
 def similar_map(view: SceneView, row: int, column: int, revision: int) -> LiveMap:
@@ -123,25 +178,17 @@ def similar_map(view: SceneView, row: int, column: int, revision: int) -> LiveMa
         raise LabelError(f"pixel {row}, {column} has no data: choose another")
     target = np.array([[values[i] for i in view.used]], dtype=np.float64)
     angles = spectral_angles(view.background.astype(np.float64), target)[:, 0]
-    half = max(float(np.median(angles)), 1e-6)
-
-    def score(scene: Scene) -> FloatArray:
-        flat = scene.cube.reshape(scene.bands, -1).T.astype(np.float64)
-        near = 1 - spectral_angles(flat, target)[:, 0] / half
-        found = np.clip(near, 0, 1).astype(np.float32).reshape(scene.shape)
-        found[~scene.valid] = np.nan
-        return found
-
+    cut = max(float(np.quantile(angles, NEAREST)), 1e-6)
+    score = angle_scores(target, 2 * cut)
     octets = encode(score(_as_row(view.background))[0])
-    cut = snap(min(1.0, float(np.quantile(octets, 1 - NEAREST)) / LEVELS))
     facts = MapFacts(
         f"similar-{row}-{column}",
         "similar",
         f"similar to row {row}, column {column}",
         "sam",
         revision,
-        cut,
-        cut,
+        0.5,
+        0.5,
         round(time.perf_counter() - began, 3),
     )
     reason = f"the {NEAREST:.0%} of the scene whose spectra are nearest in angle"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +24,7 @@ IntArray = NDArray[np.int64]
 
 LEVELS = 200  # steps of probability in a tile
 NODATA = 255
+STAYS = 60.0  # seconds that tiles of a map can be asked for after its successor came
 STEPS = (np.arange(LEVELS + 1) / LEVELS).astype(np.float32)
 
 
@@ -131,6 +133,7 @@ class Maps:
     def __init__(self, view: SceneView) -> None:
         self.view = view
         self._maps: dict[str, Shown] = {}
+        self._gone: dict[str, tuple[float, Shown]] = {}  # still drawn by pages for a while
         self._tiles = Cache()
         self._lock = threading.RLock()
 
@@ -146,15 +149,24 @@ class Maps:
         with self._lock:
             gone = [name for name, shown in self._maps.items() if shown.facts.kind == kind]
             for name in gone:
-                del self._maps[name]
+                self.forget(name)
             return bool(gone)
 
     def forget(self, name: str) -> None:
+        """Show a map no longer; its tiles can be asked for a while."""
         with self._lock:
-            self._maps.pop(name, None)
+            now = time.monotonic()
+            self._gone = {key: kept for key, kept in self._gone.items() if now - kept[0] < STAYS}
+            if (shown := self._maps.pop(name, None)) is not None:
+                self._gone[name] = now, shown
 
     def get(self, name: str) -> Shown | None:
-        return self._maps.get(name)
+        """A map by its id; one that is gone, for a while."""
+        with self._lock:
+            if (shown := self._maps.get(name)) is not None:
+                return shown
+            when, shown = self._gone.get(name, (-STAYS, None))
+            return shown if time.monotonic() - when < STAYS else None
 
     def set_cut(self, name: str, cut: float | None) -> MapFacts | None:
         """Another cut, None for the map's own; None where there is no such map."""
@@ -181,7 +193,7 @@ class Maps:
 
     def tile(self, name: str, z: int, x: int, y: int) -> bytes | None:
         """A tile's octets, row by row; None where there is no such map."""
-        if (shown := self._maps.get(name)) is None:
+        if (shown := self.get(name)) is None:
             return None
 
         def make() -> bytes:

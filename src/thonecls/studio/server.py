@@ -262,14 +262,14 @@ def _add_looking(app: FastAPI, studio: Studio) -> None:
         return studio.envelope()
 
     @app.post("/api/similar")
-    def similar(pixel: Pixel) -> Any:
+    def similar(pixel: Pixel, by: By = None) -> Any:
         studio.view.check_pixel(pixel.row, pixel.column)
-        return {"map": studio.similar(pixel.row, pixel.column)}
+        return {"map": studio.similar(pixel.row, pixel.column, by)}
 
     @app.delete("/api/similar")
-    def no_similar() -> Any:
+    def no_similar(by: By = None) -> Any:
         if studio.maps.drop("similar"):
-            studio.tell_maps()
+            studio.tell_maps(by)
         return studio.maps_state()
 
 

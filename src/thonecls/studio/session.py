@@ -148,13 +148,13 @@ class Studio:
             found[kind] = _envelope(self.spectra_of(pixels)) if pixels.size else None
         return found
 
-    def similar(self, row: int, column: int) -> dict[str, Any]:
+    def similar(self, row: int, column: int, by: str | None = None) -> dict[str, Any]:
         """A map of the pixels whose spectra are like one."""
         from thonecls.studio.making import similar_map
 
         shown = similar_map(self.view, row, column, self.labels.revision)
         self.maps.put(shown)
-        self.tell_maps()
+        self.tell_maps(by)
         return asdict(shown.facts)
 
     # Maps
