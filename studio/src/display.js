@@ -21,8 +21,8 @@ function bandName({ number, name, wavelength, used }) {
 }
 
 function firstDisplay({ presets }) {
-  const preset = Object.keys(PRESETS).find((name) => name in presets) ?? "pca";
-  return { preset, clip: 2 };
+  if (presets["three-bands"]) return { bands: presets["three-bands"], clip: 2 };
+  return { preset: Object.keys(PRESETS).find((name) => name in presets) ?? "pca", clip: 2 };
 }
 
 function words(display) {
@@ -33,7 +33,8 @@ function words(display) {
 /** Bands to begin with when the user chooses three of their own. */
 function startBands(scene, display) {
   if (display.bands?.length === 3) return display.bands;
-  const known = scene.presets[display.preset] ?? scene.presets["false-colour"] ?? scene.presets["true-colour"];
+  const names = [display.preset, "three-bands", "false-colour", "true-colour"];
+  const known = names.map((name) => scene.presets[name]).find(Boolean);
   if (known) return known;
   const used = scene.bands.filter((band) => band.used).map((band) => band.number);
   return [0.75, 0.5, 0.25].map((share) => used[Math.floor(share * (used.length - 1))]);
@@ -53,12 +54,7 @@ export function startDisplay(sceneMap) {
     fill(button, `${icon("palette")}<span>${words(state.display)}</span>${icon("chevron")}`);
     render(panel, state);
   });
-  store.watch(["overlay"], ({ overlay }) => {
-    const [red, green, blue] = COLOURS[overlay.colour];
-    const variables = { red, green, blue, strength: overlay.strength, ramp: overlay.ramp ? 1 : 0 };
-    sceneMap.style(sceneMap.left, variables);
-    sceneMap.style(sceneMap.right, variables);
-  });
+  store.watch(["overlay"], ({ overlay }) => sceneMap.paint(overlay));
   button.addEventListener("click", () => toggleDisplay());
   panel.addEventListener("click", (event) => {
     const { preset, mode, colour } = event.target.closest("button")?.dataset ?? {};

@@ -32,8 +32,8 @@ export function startLayers(sceneMap) {
   });
   store.watch(["cuts", "layer", "maps", "swipe"], (state) => {
     const cut = (map) => (map && state.cuts[map.id] ? state.cuts[map.id].at : Math.round(200 * (map?.cut ?? 0.5)));
-    sceneMap.style(sceneMap.right, { cut: cut(shownMap(state)) });
-    sceneMap.style(sceneMap.left, { cut: cut(state.swipe && mapOf(state.swipe.left, state)) });
+    sceneMap.cut(sceneMap.right, cut(shownMap(state)));
+    if (state.swipe) sceneMap.cut(sceneMap.left, cut(mapOf(state.swipe.left, state)));
   });
   $("#swipe").addEventListener("click", toggleSwipe);
   startHandle();

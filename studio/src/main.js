@@ -163,7 +163,7 @@ function startRail(pixelInHand) {
     $("#redo").title = labels?.redo_words ? `Redo: ${labels.redo_words} (Y)` : "Redo (Y)";
     $("#similar").setAttribute("aria-pressed", String(layer === "similar"));
     $("#similar").disabled = blind;
-    $("#map").dataset.tool = tool;
+    $("#map").dataset.hand = tool;
   });
   const width = $("#brush-width");
   width.addEventListener("input", () => store.set({ brush: Number(width.value) }));

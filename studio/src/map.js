@@ -19,29 +19,51 @@ const FLY = 450; // milliseconds
 export const COLOURS = { yellow: [255, 214, 10], cyan: [0, 229, 255], magenta: [255, 64, 200] };
 
 // A map's tile holds 200 × probability; above the cut it is the class. The cut is a variable of
-// the shader: moving it loads nothing and computes nothing but the picture.
-const octet = ["*", ["band", 1], 255];
-const VIRIDIS = [0, [68, 1, 84], 50, [59, 82, 139], 100, [33, 145, 140], 150, [94, 201, 98], 200, [253, 231, 37]];
-const MAP_STYLE = {
-  variables: { cut: 100, red: 255, green: 214, blue: 10, strength: 0.6, ramp: 0 },
+// the shader: moving it loads nothing and computes nothing but the picture. One look at the texture
+// and one comparison for each pixel of the screen: that runs without a graphics card, too.
+const VARIABLES = { cut: 100.5 / 255, red: 255, green: 214, blue: 10, strength: 0.6 };
+const CLEAR = ["color", 0, 0, 0, 0];
+const CUT_STYLE = {
+  variables: VARIABLES,
   color: [
     "case",
-    [">", octet, MISSING - 0.5],
-    ["color", 0, 0, 0, 0],
-    [">", ["var", "ramp"], 0.5],
-    ["interpolate", ["linear"], octet, ...VIRIDIS],
-    [">", octet, ["+", ["var", "cut"], 0.5]],
+    [">", ["band", 1], ["var", "cut"]],
     ["color", ["var", "red"], ["var", "green"], ["var", "blue"], ["var", "strength"]],
-    ["color", 0, 0, 0, 0],
+    CLEAR,
   ],
+};
+const VIRIDIS = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
+const RAMP_STYLE = {
+  variables: VARIABLES,
+  color: [
+    "case",
+    ["==", ["band", 1], 0],
+    CLEAR,
+    ["interpolate", ["linear"], ["band", 1], ...VIRIDIS.flatMap((colour, i) => [(50 * i) / 255, colour])],
+  ],
+};
+
+/** The octets of a tile, no data as 0: that is never mapped. */
+async function loadMapTile(path, signal) {
+  const found = await octets(path, signal);
+  for (let i = 0; i < found.length; i++) if (found[i] === MISSING) found[i] = 0;
+  return found;
+}
+
+// OpenLayers asks for antialiasing and a buffer that is kept. Upright tiles need neither, and
+// without a graphics card the two take most of the time of a frame.
+const getContext = HTMLCanvasElement.prototype.getContext;
+HTMLCanvasElement.prototype.getContext = function lean(type, attributes) {
+  const wanted = type.startsWith("webgl") ? { ...attributes, antialias: false, preserveDrawingBuffer: false } : attributes;
+  return getContext.call(this, type, wanted);
 };
 
 export class SceneMap {
   constructor(target, drawMarks) {
     this.drawMarks = drawMarks;
     this.sceneLayer = new WebGLTileLayer({ cacheSize: 256 });
-    this.left = new WebGLTileLayer({ style: MAP_STYLE, visible: false, cacheSize: 256 });
-    this.right = new WebGLTileLayer({ style: MAP_STYLE, visible: false, cacheSize: 256 });
+    this.left = new WebGLTileLayer({ style: CUT_STYLE, visible: false, cacheSize: 256 });
+    this.right = new WebGLTileLayer({ style: CUT_STYLE, visible: false, cacheSize: 256 });
     this.marks = new Layer({ source: null, render: (frame) => this.renderMarks(frame), zIndex: 5 });
     this.canvas = document.createElement("canvas");
     this.canvas.className = "marks";
@@ -108,14 +130,30 @@ export class SceneMap {
       layer.set("mapId", map?.id ?? null);
       layer.setSource(
         map
-          ? this.source((z, x, y, { signal } = {}) => octets(`tiles/map/${map.id}/${z}/${x}/${y}`, signal), 1)
+          ? this.source((z, x, y, { signal } = {}) => loadMapTile(`tiles/map/${map.id}/${z}/${x}/${y}`, signal), 1)
           : null,
       );
     }
     layer.setVisible(Boolean(map));
   }
 
-  style(layer, variables) {
+  /** Colour and strength of both maps; `ramp`: their probability in colours. */
+  paint({ colour, strength, ramp }) {
+    const [red, green, blue] = COLOURS[colour];
+    for (const layer of [this.left, this.right]) {
+      if (layer.get("ramp") !== ramp) {
+        const { cut } = layer.get("cut") ?? VARIABLES;
+        layer.setStyle({ ...(ramp ? RAMP_STYLE : CUT_STYLE), variables: { ...VARIABLES, cut } });
+        layer.set("ramp", ramp);
+      }
+      layer.updateStyleVariables({ red, green, blue, strength });
+    }
+  }
+
+  /** Map what is above a cut from 0 to 200. */
+  cut(layer, at) {
+    const variables = { cut: (at + 0.5) / 255 };
+    layer.set("cut", variables, true);
     layer.updateStyleVariables(variables);
   }
 

@@ -75,21 +75,32 @@ export function step(by) {
   go((around.find((point) => !point.answer) ?? around[0]).id);
 }
 
-/** Answer the point that is asked about, and go on to the next. */
+/** Answer the point that is asked about and go on at once; what could not be kept is asked again. */
 export async function answer(kind) {
   const point = currentPoint();
-  if (!point) return false;
+  if (!point) return;
   const { tab } = store.state;
-  if (tab === "next") {
-    const done = change("strokes", { kind, origin: "suggestion", pixels: [[point.row, point.column]] });
-    if (!(await done)) return true;
-  } else {
-    const found = await attempt(send("PUT", `verification/${point.id}`, { answer: kind }));
-    if (!found) return true;
-    take("verification", found);
-  }
-  if (store.state.tab === tab && askedPoints().some((other) => !other.answer)) step(1);
-  return true;
+  const name = tab === "next" ? "suggestions" : "verification";
+  mark(name, point.id, kind);
+  if (askedPoints().some((other) => !other.answer)) step(1);
+  const kept =
+    tab === "next"
+      ? await change("strokes", { kind, origin: "suggestion", pixels: [[point.row, point.column]] })
+      : await attempt(send("PUT", `verification/${point.id}`, { answer: kind }));
+  if (!kept) mark(name, point.id, point.answer);
+  else if (tab === "verify") take("verification", withLater(kept));
+}
+
+function mark(name, id, given) {
+  const all = store.state[name];
+  const points = all.points.map((point) => (point.id === id ? { ...point, answer: given } : point));
+  take(name, { ...all, points });
+}
+
+/** What the server holds, and answers given since, which are on their way to it. */
+function withLater(found) {
+  const given = new Map(store.state.verification.points.map((point) => [point.id, point.answer]));
+  return { ...found, points: found.points.map((point) => ({ ...point, answer: point.answer ?? given.get(point.id) ?? null })) };
 }
 
 function dots(points, current) {

@@ -134,13 +134,17 @@ function renderMap(state) {
   if (!map || !state.labels) return;
   const behind = map.kind !== "similar" && map.revision !== null && map.revision < state.labels.revision;
   const words = map.kind === "similar" ? "Similar pixels" : map.kind === "quick" ? "First map" : "Learnt map";
-  const verdict = map.verdict ? message(map.verdict.level, map.verdict.words, map.verdict.level === "good" ? "check" : "warning") : "";
   fill(
     $("#map-head"),
     `<div class="row apart"><h2>${words}</h2><small>${map.seconds === null || map.seconds === undefined ? "" : seconds(map.seconds)}</small></div>
      <p class="note">${plain(map.name)}${behind ? "; labels have changed since" : ""}</p>`,
   );
-  fill($("#verdict"), verdict);
+  fill($("#verdict"), map.verdict ? verdictMarkup(map.verdict) : "");
+}
+
+function verdictMarkup({ level, words, finding }) {
+  const more = finding ? `<details><summary>Why</summary><p class="note">${plain(finding)}</p></details>` : "";
+  return message(level, words, level === "good" ? "check" : "warning") + more;
 }
 
 let latest = null;
@@ -170,10 +174,15 @@ function renderCut(state) {
   const own = Math.round(200 * cut.own_cut);
   const back = at === own ? "" : `<button class="button link" data-act="own">Back to ${(own / 200).toFixed(3)}</button>`;
   fill($("#cut-legend"), `<span class="of-scene"><i></i>scene</span>${cut.labels ? `<span class="of-labels"><i></i>labels left out</span>` : ""}`);
-  const note = at === own && cut.reason ? `<p class="note">${plain(cut.reason)}</p>` : "";
-  const caution = cut.caution ? message("check", cut.caution) : "";
+  const note = at === own && cut.reason ? `<details><summary>Why here</summary><p class="note">${plain(sentence(cut.reason))}</p></details>` : "";
+  const caution = cut.caution && !map.verdict ? message("check", sentence(cut.caution)) : "";
   fill($("#cut-note"), `${back}${note}${caution}`);
   drawHistogram();
+}
+
+/** Words of the library as a sentence. */
+function sentence(words) {
+  return `${words[0].toUpperCase()}${words.slice(1)}${/[.!?]$/.test(words) ? "" : "."}`;
 }
 
 /** Bars of the scene and of the labels by probability, their square roots, and the cut. */
