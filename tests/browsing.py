@@ -51,17 +51,23 @@ def chromium() -> Iterator[Browser]:
 
 @dataclass
 class Server:
-    """`thonecls studio` on a scene, with its project in a folder; can be killed and started."""
+    """`thonecls studio` on a scene, with its project in a folder; can be killed and started.
 
-    scene: Path
+    scene: None for the example that comes with it, whose project is then inside of the folder.
+    """
+
+    scene: Path | None
     folder: Path
     process: subprocess.Popen[str] | None = None
     address: str = ""
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "thonecls.cli", "studio", str(self.scene), "--no-open"]
+        command = [sys.executable, "-m", "thonecls.cli", "studio", "--no-open"]
+        if self.scene is not None:
+            command += [str(self.scene), "--project", str(self.folder)]
         self.process = subprocess.Popen(
-            [*command, "--project", str(self.folder)],
+            command,
+            cwd=self.folder.parent if self.scene else self.folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

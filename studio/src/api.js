@@ -36,9 +36,26 @@ export async function get(path, options) {
   return (await ask(`/api/${path}`, options)).json();
 }
 
+let open = 0;
+let onBusy = () => {};
+const SHORT = 250; // milliseconds: what takes less needs no sign
+
+/** Be told when requests take their time, and when they are answered. */
+export function watchBusy(call) {
+  onBusy = call;
+}
+
 export async function send(method, path, body = {}) {
   const options = { method, body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
-  return (await ask(`/api/${path}`, options)).json();
+  open += 1;
+  const late = setTimeout(() => onBusy(true), SHORT);
+  try {
+    return await (await ask(`/api/${path}`, options)).json();
+  } finally {
+    clearTimeout(late);
+    open -= 1;
+    if (!open) onBusy(false);
+  }
 }
 
 export async function octets(path, signal) {

@@ -1,6 +1,6 @@
 // The page begins here: what is on the screen, joined to the session and to the keys.
 
-import { token } from "./api.js";
+import { token, watchBusy } from "./api.js";
 import { nextDisplay, startDisplay, toggleDisplay } from "./display.js";
 import { $, $$, drawIcons, fill } from "./dom.js";
 import { hectares, many, metres, percent, plain } from "./format.js";
@@ -86,6 +86,15 @@ function startFrame(sceneMap) {
   store.watch(["gone"], ({ gone }) => {
     $("#gone").hidden = !gone;
     fill($("#gone"), `${icon("gone")}<span><b>The server is gone.</b> Start <code>thonecls studio</code> again: this page goes on by itself, and nothing is lost.</span>`);
+  });
+  watchBusy((busy) => store.set({ busy }));
+  store.watch(["busy", "gone"], ({ busy, gone }) => ($("#busy").hidden = !busy || gone));
+  store.watch(["labels", "maps", "failed", "gone"], (state) => {
+    const { labels, failed, gone } = state;
+    const wanted = Boolean(labels?.counts.positive) && (mapOf("quick", state)?.revision ?? -1) < labels.revision;
+    const drawing = wanted && failed !== labels.revision && !gone;
+    $("#layer-switch").setAttribute("aria-busy", String(drawing));
+    $("#drawing").hidden = !drawing;
   });
   store.watch(["overview"], ({ overview }) => {
     if (overview.ready) sceneMap.reload();

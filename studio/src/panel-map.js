@@ -13,8 +13,8 @@ const BARS = 50;
 export const FEWEST = 10; // positive labels that training needs
 
 const GUIDE = `<ol class="steps">
-  <li><b>Click a few pixels of the class.</b> Take the point tool <kbd>P</kbd> and click where you are sure; a few in
-    many places are better than many in one.</li>
+  <li><b>Click a few pixels of the class.</b> The point tool <kbd>P</kbd> is in hand; dragging moves the map. A few
+    pixels in many places are better than many in one.</li>
   <li><b>See it appear.</b> A first map comes within seconds; a better one is learnt from ${FEWEST} labels on.</li>
   <li><b>Answer what it asks.</b> <i>Look next</i> leads to the places that teach most.</li>
   <li><b>Move the cut, verify, export.</b> Everything is saved as you go; <kbd>?</kbd> lists all keys.</li>

@@ -16,7 +16,8 @@ export const store = createStore({
   tool: "look", kind: "positive", brush: 5, tab: "map", layer: "none", swipe: null,
   cuts: {}, // of a map's id: the answer of GET cut, and where the slider is
   current: null, // the suggested or random point that is asked about
-  pending: 0, gone: false, cursor: null, pinned: null, trouble: null,
+  pending: 0, busy: false, gone: false, cursor: null, pinned: null,
+  trouble: null, failed: null, // what went wrong, and at which revision of the labels
 });
 
 let server = null;
@@ -55,7 +56,9 @@ export async function load() {
   const { scene, overview, settings, methods, maps, suggestions, verification, project } = state;
   const pixels = new Map();
   for (const kind of KINDS) for (const flat of labels[kind]) pixels.set(flat, kind);
-  const layer = chosenLayer(maps, state.shown, store.state.scene === null);
+  const first = store.state.scene === null;
+  const layer = chosenLayer(maps, state.shown, first);
+  if (first && !pixels.size) store.set({ tool: "point" }); // who has no labels came to make some
   store.set({
     scene: sameScene(scene), overview, labels: state.labels, settings, methods, maps, jobs, suggestions,
     verification, project, export: state.export, pixels, layer, gone: false,
@@ -81,7 +84,7 @@ export function start() {
 
 function hear(name, data) {
   if (name === "hello") return greet(data);
-  if (name === "trouble") return store.set({ trouble: data.error });
+  if (name === "trouble") return store.set({ trouble: data.error, failed: store.state.labels?.revision });
   if (name === "labels") return data.by === client ? null : takeLabels(data);
   if (name === "maps") return takeMaps(data);
   if (name === "job") return store.set({ jobs: { ...store.state.jobs, [data.kind]: data } });
@@ -204,8 +207,9 @@ export const redo = () => change("redo");
 
 // Maps and cuts.
 
+/** The newest map of a kind, or null. */
 export function mapOf(kind, state = store.state) {
-  return state.maps.find((map) => map.kind === kind) ?? null;
+  return state.maps.findLast((map) => map.kind === kind) ?? null;
 }
 
 /** The map that is looked at, or null. */

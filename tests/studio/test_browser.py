@@ -85,7 +85,9 @@ def test_from_a_click_to_an_exported_map(
     label(studio, places(truth, 1, 5, seed=0))
     assert studio.counts() == {"positive": 5, "negative": 0, "unknown": 0}
     page.get_by_role("button", name="First map").wait_for()
-    studio.until("Object.keys(studio.store.state.cuts).length && studio.store.state.layer==='quick'")
+    studio.until(
+        "Object.keys(studio.store.state.cuts).length && studio.store.state.layer==='quick'"
+    )
     page.wait_for_timeout(300)
     assert studio.yellow() > bare + 0.01
 
@@ -116,13 +118,18 @@ def test_from_a_click_to_an_exported_map(
     studio.until("studio.store.state.layer === 'run'")
     page.get_by_role("button", name="Learnt map").wait_for()
 
+    page.locator("#auto").uncheck()
+    studio.until("studio.store.state.settings.auto === false")
+
     # The cut: moved by its keys, the share falls, and the server knows.
     studio.until("Object.values(studio.store.state.cuts).some((cut) => cut.map.startsWith('run'))")
-    before = studio.state("cuts[studio.store.state.maps.find((m) => m.kind === 'run').id]")
+    before = studio.state("cuts[studio.store.state.maps.findLast((m) => m.kind === 'run').id]")
     page.locator("#cut").focus()
     studio.press(*["ArrowRight"] * 6)
-    studio.until("studio.store.state.maps.find((m) => m.kind === 'run').cut !== %s" % before["cut"])
-    cut = studio.state("maps.find((m) => m.kind === 'run').cut")
+    studio.until(
+        f"studio.store.state.maps.findLast((m) => m.kind === 'run').cut !== {before['cut']}"
+    )
+    cut = studio.state("maps.findLast((m) => m.kind === 'run').cut")
     assert cut == pytest.approx(before["at"] / 200 + 0.03)
     share = before["share"][round(200 * cut)]
     assert share <= before["share"][before["at"]]
@@ -134,12 +141,10 @@ def test_from_a_click_to_an_exported_map(
     point = studio.state("suggestions.points.find((p) => p.id === studio.store.state.current)")
     studio.press("1" if truth[point["row"], point["column"]] == 1 else "2")
     studio.until(f"studio.store.state.current !== {point['id']}")
+    studio.saved()
     assert sum(studio.counts().values()) == known + 1
 
     # A reload loses nothing.
-    page.get_by_role("tab", name="Map").click()
-    page.locator("#auto").uncheck()
-    studio.until("studio.store.state.settings.auto === false")
     counts = studio.counts()
     page.reload()
     studio.ready()
@@ -188,6 +193,20 @@ def test_two_tabs_show_the_same_labels(
     for studio in (one, two):
         assert studio.errors == []
         studio.page.close()
+
+
+def test_a_finger_labels_too(browser: Browser, server: Server, truth: NDArray[np.uint8]) -> None:
+    size = {"width": 800, "height": 1000}
+    studio = open_studio(browser, server.address, viewport=size, has_touch=True)
+    before = studio.counts()["unknown"]
+    studio.page.get_by_role("button", name="Don't know").tap()
+    for row, column in places(truth, 2, 2, seed=6):
+        studio.page.touchscreen.tap(*studio.at(row, column))
+    studio.until(f"studio.store.state.labels.counts.unknown === {before + 2}")
+    studio.press("z", "z")
+    studio.until(f"studio.store.state.labels.counts.unknown === {before}")
+    assert studio.errors == []
+    studio.page.close()
 
 
 def test_verification_is_blind(browser: Browser, server: Server) -> None:
