@@ -6,7 +6,7 @@ ROUNDS ?= 300
 CASES ?= 2000
 RUN := .venv/bin/python -m
 
-.PHONY: help demo test coverage test-isa crash fuzz audit lock check dist bench reproduce clean
+.PHONY: help demo studio page test coverage test-isa crash fuzz audit lock check dist bench reproduce clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -18,6 +18,13 @@ help:  ## this list
 
 demo: .venv/installed  ## map a crop in a real scene from 100 labels (PRESET=fast or paper: the network)
 	$(RUN) thonecls.cli demo $(if $(PRESET),--preset $(PRESET))
+
+studio: .venv/installed  ## label, learn and look in the browser, on a real scene (SCENE=scene.tif: on yours)
+	$(RUN) thonecls.cli studio $(if $(SCENE),"$(SCENE)")
+
+page:  ## build the studio's page into the package, from studio/ (needs npm)
+	npm ci --prefix studio --no-audit --no-fund
+	npm run build --prefix studio
 
 test: .venv/installed check  ## checks, then the whole test suite (COVERAGE=1: and the share of lines that it runs)
 	$(RUN) pytest -n 2 --dist worksteal $(if $(COVERAGE),--cov=thonecls)

@@ -10,11 +10,13 @@ from thonecls.errors import ConfigError
 EXTRAS = {  # by package; pyproject.toml has their versions
     "distributed": "cluster",
     "elapid": "methods",
+    "fastapi": "studio",
     "filelock": "benchmark",
     "numba": "trees",
     "pooch": "data",
     "pulearn": "methods",
     "tensorly": "demo",
+    "uvicorn": "studio",
 }
 
 

@@ -85,9 +85,18 @@ class ArraySource:
 
     def read(self, rows: slice, columns: slice) -> Scene:
         """That part, checked as `as_scene` checks it."""
+        return self._scene(self.keep, rows, columns)
+
+    def thinned(self, positions: Sequence[int], rows: slice, columns: slice, step: int) -> Scene:
+        """Some bands of a window, of every step-th row and column."""
+        kept = range(self.array.shape[0]) if self.keep is None else self.keep
+        thin = (slice(part.start, part.stop, step) for part in (rows, columns))
+        return self._scene(tuple(kept[i] for i in positions), *thin)
+
+    def _scene(self, keep: tuple[int, ...] | None, rows: slice, columns: slice) -> Scene:
         part = self.array[:, rows, columns]
-        if self.keep is not None:
-            part = part[list(self.keep)]
+        if keep is not None:
+            part = part[list(keep)]
         if self.nodata is None:
             return as_scene(part)
         valid = np.isfinite(part).all(axis=0) & (part != self.nodata).all(axis=0)

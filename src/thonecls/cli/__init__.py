@@ -12,7 +12,7 @@ from typing import NoReturn
 from cyclopts import CycloptsError, MissingArgumentError
 from rich.markup import escape
 
-from thonecls.cli import benchmark, catalogues, scenes  # noqa: F401  # they add their commands
+from thonecls.cli import benchmark, catalogues, scenes, studio  # noqa: F401  # they add their commands
 from thonecls.cli.app import INTERRUPTED, app, errors
 from thonecls.errors import ThoneclsError
 from thonecls.io.drivers import keep_from_networks

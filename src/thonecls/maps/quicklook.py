@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rasterio.enums import ColorInterp, Resampling
 
 from thonecls.errors import SceneError
-from thonecls.io.raster import RasterSource, open_gdal
+from thonecls.io.raster import FALSE_COLOUR, RasterSource, nearest_bands, open_gdal
 from thonecls.maps.measure import Measure
 from thonecls.maps.styles import RAMP
 from thonecls.places import distances, lattice
@@ -212,12 +212,10 @@ def rgb_bands(source: RasterSource) -> tuple[int, int, int]:
 
     Without wavelengths, or beyond 50 nm of these: the first, middle and last band.
     """
-    wanted = np.array([850.0, 660.0, 560.0])
-    if source.wavelengths is not None:
-        away = np.abs(np.asarray(source.wavelengths) - wanted[:, None])
-        if (away.min(axis=1) <= 50).all():
-            red, green, blue = away.argmin(axis=1).tolist()
-            return red, green, blue
+    found = nearest_bands(source.wavelengths, FALSE_COLOUR)
+    if found is not None:
+        red, green, blue = found
+        return red, green, blue
     return 0, source.bands // 2, source.bands - 1
 
 

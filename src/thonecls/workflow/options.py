@@ -148,6 +148,14 @@ def train_command(
     return quoted([*words, "--out", "run"])
 
 
+def map_command(
+    run: Path, scene: Path, options: Mapping[str, Any], threshold: float, out: Path
+) -> str:
+    """How to map a scene with a run's models, at a threshold; options: those of the scene."""
+    words = ["thonecls", "map", str(run), str(scene), *_flags(options, USUAL)]
+    return quoted([*words, "--threshold", str(threshold), "--out", str(out)])
+
+
 def repeat_command(run: Mapping[str, Any]) -> str:
     """The command that makes a map again, from what is written of its run."""
     if "dataset" in run:

@@ -113,12 +113,18 @@ PLACES = 20  # to suggest
 
 
 def suggest_places(
-    run: Path, out: Path | None = None, *, size: int = PLACES, seed: int = 0
+    run: Path,
+    out: Path | None = None,
+    *,
+    size: int = PLACES,
+    seed: int = 0,
+    answered: NDArray[np.int64] | None = None,
 ) -> Path:
     """Write places whose answer would teach a run most; the path of the file.
 
     In its column `present` belongs 1 where the class is, 0 where it is not, nothing where nobody
-    can tell; `train` takes it by `--answers`.
+    can tell; a training takes it as `answers`. answered: pixels, by flat index, near which nothing
+    is asked again, besides the labels that the run has learnt from.
     """
     if size < 1:
         raise ConfigError(f"'size' must be 1 or more. Got {size} instead")
@@ -131,7 +137,8 @@ def suggest_places(
         -1, 2
     )
     pixels = at[:, 0] * grid.shape[1] + at[:, 1]
-    known = np.stack(np.divmod(evidence.labels, grid.shape[1]), axis=1)
+    told_of = evidence.labels if answered is None else np.union1d(evidence.labels, answered)
+    known = np.stack(np.divmod(told_of, grid.shape[1]), axis=1)
     chosen = suggest(
         evidence.unlabeled.mean(axis=0),
         at.astype(np.float64),

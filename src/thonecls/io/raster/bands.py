@@ -128,6 +128,8 @@ UNITS = {
     **dict.fromkeys(("nanometers", "nanometer", "nm"), 1.0),
     **dict.fromkeys(("micrometers", "micrometer", "microns", "micron", "um", "µm", "μm"), 1e3),
 }
+TRUE_COLOUR = (650.0, 560.0, 480.0)  # nm, as red, green and blue
+FALSE_COLOUR = (850.0, 660.0, 560.0)  # in which vegetation shows red
 NO_UNIT = ("", "unknown", "none")
 VECTORS = {  # the names under which HDF5 files keep what they know of their bands
     "wavelength": ("wavelength", "wavelengths"),
@@ -162,6 +164,21 @@ def in_nanometres(bands: Sequence[Band], unit: str) -> tuple[Band, ...]:
         )
         for band in bands
     )
+
+
+def nearest_bands(
+    wavelengths: Sequence[float] | None, wanted: Sequence[float], within: float = 50.0
+) -> tuple[int, ...] | None:
+    """Positions of the bands nearest to these wavelengths; None where one is farther than `within`.
+
+    >>> nearest_bands([480.0, 560.0, 660.0, 850.0], [850.0, 665.0]), nearest_bands([480.0], [850.0])
+    ((3, 2), None)
+    """
+    if not wavelengths:
+        return None
+    found = [min(range(len(wavelengths)), key=lambda i: abs(wavelengths[i] - w)) for w in wanted]
+    near = all(abs(wavelengths[i] - w) <= within for i, w in zip(found, wanted, strict=True))
+    return tuple(found) if near else None
 
 
 def to_number(text: str | None) -> float | None:

@@ -91,10 +91,13 @@ class RasterSource:
     def preview(self, positions: Sequence[int], side: int) -> Scene:
         """Some bands of the whole scene, thinned until no side is over `side` pixels."""
         step = max(1, -(-max(self.shape) // side))
+        return self.thinned(positions, slice(0, self.shape[0]), slice(0, self.shape[1]), step)
+
+    def thinned(self, positions: Sequence[int], rows: slice, columns: slice, step: int) -> Scene:
+        """Some bands of a window, of every step-th row and column."""
         if self.picks is not None:
             positions = [self.picks[i][0] for i in positions]
-        layers = [self.layers[i] for i in positions]
-        return self._scene(layers, slice(0, self.shape[0]), slice(0, self.shape[1]), step)
+        return self._scene([self.layers[i] for i in positions], rows, columns, step)
 
     def take(self, positions: Sequence[int]) -> RasterSource:
         """The same scene with these bands, counted from 0, in this order."""

@@ -40,28 +40,32 @@ class Points(NamedTuple):
 
 
 def write_points(
-    path: Path, grid: Grid, pixels: IntArray, columns: Mapping[str, Sequence[Any]]
+    path: Path,
+    grid: Grid,
+    pixels: IntArray,
+    columns: Mapping[str, Sequence[Any]],
+    present: NDArray[np.float64] | None = None,
 ) -> None:
-    """The centres of pixels with an empty column `present`, whole or not at all.
+    """The centres of pixels with a column `present`, whole or not at all.
 
-    A GeoPackage in the scene's CRS; of a scene without one a .csv of row,column.
+    A GeoPackage in the scene's CRS; of a scene without one a .csv of row,column. present: answers,
+    1, 0 or NaN; none unless told.
     """
     rows, across = np.divmod(pixels, grid.shape[1])
+    answers = np.full(len(pixels), np.nan) if present is None else present
     table = {"id": list(range(1, len(pixels) + 1)), **columns}
     if not grid.georeferenced:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(["row", "column", *table, PRESENT])
-        writer.writerows(
-            [*line, ""]
-            for line in zip(rows.tolist(), across.tolist(), *table.values(), strict=True)
-        )
+        told = ["" if np.isnan(answer) else int(answer) for answer in answers]
+        writer.writerows(zip(rows.tolist(), across.tolist(), *table.values(), told, strict=True))
         write_atomically(path, text.getvalue().encode())
         return
     a, b, c, d, e, f = grid.transform[:6]
     x, y = across + 0.5, rows + 0.5
     frame = geopandas.GeoDataFrame(
-        {**table, PRESENT: np.full(len(pixels), np.nan)},
+        {**table, PRESENT: answers},
         geometry=shapely.points(a * x + b * y + c, d * x + e * y + f),
         crs=grid.crs,
     ).astype({PRESENT: "Int32"})

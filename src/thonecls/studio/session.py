@@ -1,0 +1,447 @@
+"""What the server does for all pages at once: labels, maps, trainings, and who is told of them."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pyproj import CRS
+
+from thonecls.errors import ConfigError, ThoneclsError
+from thonecls.io.grid import crs_name
+from thonecls.methods import METHODS
+from thonecls.scene import FloatArray
+from thonecls.studio import asking, exporting
+from thonecls.studio.events import Events
+from thonecls.studio.jobs import Job, Jobs
+from thonecls.studio.labels import Change, Kind, Labels, Origin, answers_among, write_copy
+from thonecls.studio.maps import Maps, Shown, cut_curve, snap
+from thonecls.studio.pictures import Pictures
+from thonecls.studio.project import CACHE, JOBS, Project
+from thonecls.studio.refusals import ConflictError, NothingThereError
+from thonecls.studio.view import SceneView
+from thonecls.version import __version__
+
+IntArray = NDArray[np.int64]
+
+REST = 0.15  # seconds after a stroke before a quick map is made
+AUTO_REST = 4.0  # seconds without a stroke before a training begins by itself
+AUTO_LABELS = 10  # positive pixels that it takes
+MANY_CHANGES = 5000  # pixels: more are not sent with an event
+PERCENTILES = (5, 25, 50, 75, 95)
+TRAINED = ("density-ratio", "t-honecls", "matched-filter", "biased-svm", "sam", "ace", "cem")
+
+
+class Studio:
+    """A project, open in any number of pages."""
+
+    def __init__(self, project: Project) -> None:
+        self.project, self.server = project, secrets.token_hex(8)
+        self.grid = project.scene.grid
+        self.view = SceneView(project.scene, project.scene_options, project.folder / CACHE)
+        self.pictures = Pictures(self.view, project.settings.rgb)
+        self.labels = Labels(project.labels, self.grid)
+        self.events = Events()
+        self.maps = Maps(self.view)
+        self.jobs = Jobs(project.folder / JOBS, self._on_job)
+        self.asking = asking.Asking(self)
+        self.exporting = exporting.Exporting(self)
+        self._spectra: dict[int, FloatArray] = {}  # of labelled pixels, in every band
+        self._spectra_lock = threading.Lock()
+        self._wake = threading.Event()
+        self._closing = threading.Event()
+        self._changed = time.monotonic()
+        self._threads: list[threading.Thread] = []
+
+    def begin(self) -> None:
+        """Save the project, take up what an earlier server left, and start to work."""
+        self.project.save()
+        if self.project.imported is not None and self.labels.revision == 0:
+            for kind, pixels in zip(("positive", "negative"), self.project.imported, strict=True):
+                if pixels.size:
+                    self.labels.apply(_kind(kind), pixels, f"labels from a file, {len(pixels):,}")
+        for job, spec in self.jobs.take_up():
+            if job.kind == "train" and job.state == "done":
+                self._show_run(job, spec)
+        for work in (self._make_maps, self._make_overview, self._train_by_itself):
+            self._threads.append(threading.Thread(target=work, daemon=True))
+            self._threads[-1].start()
+        self._wake.set()
+
+    def close(self) -> None:
+        """End what runs, and leave whole files behind."""
+        self._closing.set()
+        self._wake.set()
+        self.events.close()
+        self.jobs.close()
+        for thread in self._threads:
+            thread.join(10)
+        self.labels.close()
+
+    # Labels
+
+    def stroke(
+        self, kind: Kind, pixels: IntArray, words: str, origin: Origin, by: str | None
+    ) -> dict[str, Any]:
+        """Label pixels; on disk when this returns."""
+        change = self.labels.apply(kind, pixels, words, origin)
+        return self._tell_labels(change, by)
+
+    def step_back(self, by: str | None) -> dict[str, Any]:
+        """Undo the last operation."""
+        return self._tell_labels(self.labels.undo(), by, "there is nothing to undo")
+
+    def step_forth(self, by: str | None) -> dict[str, Any]:
+        """Do again what was undone."""
+        return self._tell_labels(self.labels.redo(), by, "there is nothing to do again")
+
+    def _tell_labels(
+        self, change: Change | None, by: str | None, otherwise: str = ""
+    ) -> dict[str, Any]:
+        if change is None:
+            raise ConflictError(otherwise)
+        told = {**self.labels_state(), "changed": len(change.pixels), "changes": change.by_kind()}
+        told["revision"] = change.revision
+        if change.pixels.size:
+            self._changed = time.monotonic()
+            few = told["changes"] if change.pixels.size <= MANY_CHANGES else None
+            self.events.send("labels", {**told, "changes": few, "by": by})
+            self._wake.set()
+        return told
+
+    def labels_state(self) -> dict[str, Any]:
+        undo, redo = self.labels.words()
+        return {
+            "revision": self.labels.revision,
+            "counts": self.labels.counts(),
+            "undo": undo is not None,
+            "redo": redo is not None,
+            "undo_words": undo,
+            "redo_words": redo,
+        }
+
+    # Looking
+
+    def spectra_of(self, pixels: IntArray) -> FloatArray:
+        """Spectra of labelled pixels in every band, (n, C), NaN where missing; read once each."""
+        with self._spectra_lock:
+            new = np.array([p for p in pixels.tolist() if p not in self._spectra], np.int64)
+            for pixel, spectrum in zip(new.tolist(), self.view.spectra(new), strict=True):
+                self._spectra[pixel] = spectrum
+            found = [self._spectra[pixel] for pixel in pixels.tolist()]
+        return np.stack(found) if found else np.empty((0, len(self.view.bands)), np.float32)
+
+    def envelope(self) -> dict[str, Any]:
+        """Percentiles of the scene's spectra and of the labels', band by band."""
+        whole = np.full((len(self.view.background), len(self.view.bands)), np.nan, np.float32)
+        whole[:, self.view.used] = self.view.background
+        found: dict[str, Any] = {"revision": self.labels.revision, "scene": _envelope(whole)}
+        for kind in ("positive", "negative"):
+            pixels = _some(self.labels.pixels(kind), 2000)
+            found[kind] = _envelope(self.spectra_of(pixels)) if pixels.size else None
+        return found
+
+    def similar(self, row: int, column: int, by: str | None = None) -> dict[str, Any]:
+        """A map of the pixels whose spectra are like one."""
+        from thonecls.studio.making import similar_map
+
+        shown = similar_map(self.view, row, column, self.labels.revision)
+        self.maps.put(shown)
+        self.tell_maps(by)
+        return asdict(shown.facts)
+
+    # Maps
+
+    def tell_maps(self, by: str | None = None) -> None:
+        """Tell all pages which maps there are."""
+        self.events.send("maps", {**self.maps_state(), "by": by})
+
+    def maps_state(self) -> dict[str, Any]:
+        return {"maps": [asdict(facts) for facts in self.maps.facts()], "shown": self.maps.shown()}
+
+    def find_map(self, name: str) -> Shown:
+        """A map by its id."""
+        if (shown := self.maps.get(name)) is None:
+            raise NothingThereError(f"there is no map {name[:60]!r}: ask for the state again")
+        return shown
+
+    def cut_curve(self, name: str) -> dict[str, Any]:
+        """What each cut of a map would mean."""
+        rows, columns = self.grid.shape
+        pixels = round(rows * columns * (1 - self.view.nodata_share))
+        return cut_curve(self.find_map(name), self.hectares_of_pixel, pixels)
+
+    def set_cut(self, name: str, cut: float | None, by: str | None) -> dict[str, Any]:
+        """Move the cut of a map, for all pages and for the export."""
+        self.find_map(name)
+        facts = self.maps.set_cut(name, cut)
+        if facts is None:
+            raise NothingThereError(f"there is no map {name[:60]!r}: ask for the state again")
+        if facts.kind == "run":
+            self.project.set_cut(name, None if cut is None else snap(cut))
+        self.tell_maps(by)
+        return asdict(facts)
+
+    def _make_maps(self) -> None:
+        """Make a quick map whenever labels have changed and rested for a moment."""
+        from thonecls.studio import making  # now, so that the first map need not wait for it
+
+        assert making
+        made = -1
+        while not self._closing.is_set():
+            self._wake.wait()
+            while (left := REST - (time.monotonic() - self._changed)) > 0:
+                self._closing.wait(left)
+            self._wake.clear()
+            if self._closing.is_set() or made == (revision := self.labels.revision):
+                continue
+            try:
+                self._make_quick(revision)
+            except Exception as error:  # a page must hear of whatever happens here
+                self._trouble("the quick map", error)
+            made = revision
+
+    def _make_quick(self, revision: int) -> None:
+        from thonecls.studio.making import quick_map
+
+        pixels = self.labels.pixels("positive")
+        if not pixels.size:
+            if self.maps.drop("quick"):
+                self.tell_maps()
+            return
+        pixels = _some(pixels, 5000)
+        spectra = self.spectra_of(pixels)[:, self.view.used]
+        shown = quick_map(self.view, pixels, spectra, revision)
+        self.maps.put(shown)
+        self.tell_maps()
+
+    def _make_overview(self) -> None:
+        if self.view.ready:
+            return
+        watch = threading.Thread(target=self._tell_overview, daemon=True)
+        watch.start()
+        try:
+            self.view.make_overview(self._closing.is_set)
+        except Exception as error:
+            self._trouble("the overview", error)
+        self.events.send("overview", self.overview_state())
+
+    def _tell_overview(self) -> None:
+        while not (self.view.ready or self._closing.wait(0.5)):
+            self.events.send("overview", self.overview_state())
+
+    def overview_state(self) -> dict[str, Any]:
+        return {"ready": self.view.ready, "done": round(self.view.done, 3)}
+
+    def _trouble(self, what: str, error: Exception) -> None:
+        words = (
+            str(error) if isinstance(error, ThoneclsError) else f"{type(error).__name__}: {error}"
+        )
+        self.events.send("trouble", {"error": f"{what} could not be made: {words}"})
+
+    # Trainings
+
+    def train(
+        self,
+        method: str | None = None,
+        preset: Literal["fast", "collage", "paper"] | None = None,
+        coverage: Literal["all", "part", "patch"] | None = None,
+    ) -> Job:
+        """Begin a training on the labels as they are now, in a process of its own."""
+        method = method or self.project.settings.method
+        if method not in TRAINED:
+            raise ConfigError(
+                f"'method' must be one of {', '.join(TRAINED)}. Got {method!r} instead"
+            )
+        if preset is not None and not METHODS[method].network:
+            raise ConfigError(f"{method} trains no network: leave out the preset")
+        if coverage is not None and method != "density-ratio":
+            raise ConfigError(f"{method} has no use for a coverage: leave it out")
+        pixels, states = self.labels.all()
+        revision = self.labels.revision
+        if not (states % 4 == 1).any():
+            raise ConflictError("no pixel is labelled as the class: label some first")
+        if not METHODS[method].network and method != "density-ratio":
+            kept = states % 4 == 1  # they have no use for the others
+            pixels, states = pixels[kept], states[kept]
+        if self.jobs.running("train") is not None:
+            raise ConflictError("a training is running: wait for its end, or cancel it")
+        folder = self.jobs.next_folder("train")
+        answers = answers_among(states)
+        if not (states[~answers] % 4 == 1).any():
+            answers[:] = False  # labels must hold a positive
+        write_copy(folder / "labels.gpkg", self.grid, pixels[~answers], states[~answers])
+        if answers.any():
+            write_copy(folder / "answers.gpkg", self.grid, pixels[answers], states[answers])
+        spec = {
+            "kind": "train",
+            "method": method,
+            "preset": preset,
+            "coverage": coverage,
+            "revision": revision,
+            "label": self.project.settings.label,
+            "scene": str(self.project.scene.path.resolve()),
+            "scene_options": asdict(self.project.scene_options),
+            "labels": str(folder / "labels.gpkg"),
+            "answers": str(folder / "answers.gpkg") if answers.any() else None,
+            "out": str(folder / "run"),
+            "threshold": None,
+        }
+        return self.jobs.start(folder, spec)
+
+    def _train_by_itself(self) -> None:
+        """Train when labels have rested, unless that is not wanted."""
+        tried = -1
+        while not self._closing.wait(0.5):
+            revision = self.labels.revision
+            newest = self.maps.newest("run")
+            if (
+                not self.project.settings.auto
+                or METHODS[self.project.settings.method].network
+                or time.monotonic() - self._changed < AUTO_REST
+                or tried == revision
+                or (newest is not None and newest.facts.revision == revision)
+                or self.labels.counts()["positive"] < AUTO_LABELS
+                or any(self.jobs.running(kind) for kind in ("train", "export"))
+            ):
+                continue
+            tried = revision
+            try:
+                self.train()
+            except (ConflictError, ThoneclsError, OSError) as error:
+                self._trouble("a training", error)
+
+    def _on_job(self, job: Job) -> None:
+        """Hear of a job's progress, and show what it made."""
+        if job.kind == "train" and job.state == "done":
+            self._show_run(job, self.jobs.spec(job.id))
+            for name in self.jobs.prune():
+                self.maps.forget(_run_name(name))
+            self.tell_maps()
+        self.events.send("job", asdict(job))
+        if job.kind == "export" and job.state != "running":
+            self.exporting.ended(job)
+            self.asking.after_export(job)
+
+    def _show_run(self, job: Job, spec: Mapping[str, Any]) -> None:
+        from thonecls.studio.making import run_map
+
+        try:
+            folder = self.jobs.folder / job.id / "run"
+            shown = run_map(folder, _run_name(job.id), spec["revision"], self.grid.shape)
+        except (ThoneclsError, KeyError, OSError) as error:
+            self._trouble("the map of a training", error)
+            return
+        self.maps.put(shown)
+        if (cut := self.project.settings.cuts.get(shown.facts.id)) is not None:
+            self.maps.set_cut(shown.facts.id, cut)
+
+    # Everything
+
+    @cached_property
+    def pixel(self) -> tuple[float, float] | None:
+        """Width and height of a pixel in metres, where the CRS tells it."""
+        from thonecls.maps.measure import Measure
+
+        return Measure.of_grid(self.grid).pixel(self.grid)
+
+    @property
+    def hectares_of_pixel(self) -> float | None:
+        return None if self.pixel is None else self.pixel[0] * self.pixel[1] / 1e4
+
+    def state(self) -> dict[str, Any]:
+        """All that a page needs to begin."""
+        return {
+            "version": __version__,
+            "project": str(self.project.folder.resolve()),
+            "server": self.server,
+            "scene": self._scene_state(),
+            "overview": self.overview_state(),
+            "labels": self.labels_state(),
+            "settings": self.settings_state(),
+            "methods": [
+                {"name": name, "words": METHODS[name].minimises, "network": METHODS[name].network}
+                for name in TRAINED
+            ],
+            **self.maps_state(),
+            "jobs": [asdict(job) for job in self.jobs.shown()],
+            "suggestions": self.asking.suggestions(),
+            "verification": self.asking.verification(),
+            "export": self.exporting.state(),
+        }
+
+    def settings_state(self) -> dict[str, Any]:
+        settings = self.project.settings
+        return {"label": settings.label, "auto": settings.auto, "method": settings.method}
+
+    def change_settings(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Other settings, for all pages."""
+        if "method" in changes and changes["method"] not in TRAINED:
+            raise ConfigError(
+                f"'method' must be one of {', '.join(TRAINED)}. Got {changes['method']!r} instead"
+            )
+        self.project.change(**changes)
+        self.events.send("settings", self.settings_state())
+        return self.settings_state()
+
+    def _scene_state(self) -> dict[str, Any]:
+        grid, scene, view = self.grid, self.project.scene, self.view
+        crs = None if grid.crs is None else CRS.from_wkt(grid.crs)
+        return {
+            "name": scene.path.name,
+            "rows": grid.shape[0],
+            "columns": grid.shape[1],
+            "zooms": view.zooms,
+            "crs": None if crs is None else crs_name(crs),
+            "crs_name": None if crs is None else crs.name,
+            "georeferenced": grid.georeferenced,
+            "transform": list(grid.transform),
+            "pixel": self.pixel,
+            "hectares_of_pixel": self.hectares_of_pixel,
+            "nodata_share": round(view.nodata_share, 4),
+            "notes": list(scene.notes),
+            "bands": [asdict(band) for band in view.bands],
+            "presets": self.pictures.presets,
+        }
+
+    def check_idle(self, kind: str) -> None:
+        """Refuse to begin what is under way."""
+        if self.jobs.running(kind) is not None:
+            raise ConflictError(f"a {kind} is running: wait for its end, or cancel it")
+
+
+def _kind(name: str) -> Kind:
+    return "positive" if name == "positive" else "negative"
+
+
+def _run_name(job: str) -> str:
+    """The id of the map that a training makes."""
+    return job.replace("train", "run")
+
+
+def _some(pixels: IntArray, most: int) -> IntArray:
+    """Pixels, or a random part of them where they are more than so many."""
+    if pixels.size <= most:
+        return pixels
+    return np.sort(np.random.default_rng(0).choice(pixels, most, replace=False))
+
+
+def _envelope(spectra: FloatArray) -> dict[str, Any] | None:
+    """Percentiles of spectra (n, C), None for bands without values."""
+    if not len(spectra):
+        return None
+    known = np.isfinite(spectra).any(axis=0)
+    found: dict[str, Any] = {"count": len(spectra)}
+    lines = np.full((len(PERCENTILES), spectra.shape[1]), np.nan)
+    if known.any():
+        lines[:, known] = np.nanpercentile(spectra[:, known], PERCENTILES, axis=0)
+    for percent, line in zip(PERCENTILES, lines, strict=True):
+        found[f"p{percent}"] = [None if np.isnan(v) else float(f"{v:.6g}") for v in line]
+    return found
