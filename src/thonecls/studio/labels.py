@@ -292,7 +292,7 @@ def _create(database: sqlite3.Connection, grid: Grid) -> None:
     database.executemany(
         "INSERT INTO gpkg_spatial_ref_sys VALUES (?, ?, ?, ?, ?, ?)", rows.values()
     )
-    a, b, c, d, e, f = grid.transform
+    a, b, c, d, e, f = grid.transform[:6]
     corners = [(x, y) for x in (0, grid.shape[1]) for y in (0, grid.shape[0])]
     xs = [a * x + b * y + c for x, y in corners]
     ys = [d * x + e * y + f for x, y in corners]
@@ -330,7 +330,7 @@ def _spatial_reference(grid: Grid) -> tuple[int, tuple[Any, ...] | None]:
 def _insert(database: sqlite3.Connection, grid: Grid, pixels: IntArray, states: ByteArray) -> None:
     number, _ = _spatial_reference(grid)
     rows, columns = np.divmod(pixels, grid.shape[1])
-    a, b, c, d, e, f = grid.transform
+    a, b, c, d, e, f = grid.transform[:6]
     x, y = columns + 0.5, rows + 0.5
     points = np.zeros(len(pixels), POINT)
     points["magic"], points["flags"], points["srs"] = b"GP", 0x0100, number  # version 0, flags 1

@@ -245,7 +245,7 @@ def _add_looking(app: FastAPI, studio: Studio) -> None:
     @app.get("/api/spectrum")
     def spectrum(row: int, column: int) -> Any:
         values, valid = studio.view.spectrum(row, column)
-        a, b, c, d, e, f = studio.grid.transform
+        a, b, c, d, e, f = studio.grid.transform[:6]
         x, y = column + 0.5, row + 0.5
         known = studio.grid.georeferenced
         return {

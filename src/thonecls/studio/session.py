@@ -402,7 +402,7 @@ class Studio:
             "crs": None if crs is None else crs_name(crs),
             "crs_name": None if crs is None else crs.name,
             "georeferenced": grid.georeferenced,
-            "transform": list(grid.transform),
+            "transform": list(grid.transform[:6]),
             "pixel": self.pixel,
             "hectares_of_pixel": self.hectares_of_pixel,
             "nodata_share": round(view.nodata_share, 4),
