@@ -125,7 +125,7 @@ def test_settings_are_tuned_where_the_paper_has_no_figures(name: str, protocol: 
     assert {(cell.preset, cell.protocol) for cell in cells} == {("fast", protocol)}
     assert len({(cell.dataset, cell.target) for cell in cells}) == 32
     quick = {name for name, method in METHODS.items() if not method.network}
-    assert {cell.method for cell in cells} == quick
+    assert {cell.method for cell in cells} == quick - {"auto"}  # which is one of the others
     assert not {(c.dataset, c.target) for c in cells} & {
         (dataset, target) for dataset, priors in PAPER_PRIORS.items() for target in priors
     }
