@@ -18,10 +18,11 @@ from thonecls.errors import ConfigError, LabelError, ModelError, SceneError, Tra
 from thonecls.method.config import TrainConfig
 from thonecls.method.data import logits_at
 from thonecls.method.fit import fit
-from thonecls.method.loop import SETTLED_OVER, EpochMetrics, Progress, objective
+from thonecls.method.loop import SETTLED_OVER
 from thonecls.method.losses import LOSSES
 from thonecls.method.model import Model
 from thonecls.method.net import FreeOCNet
+from thonecls.method.procedure import EpochMetrics, Progress, objective
 from thonecls.method.sampler import pseudo_batches
 from thonecls.metrics import evaluate
 from thonecls.scene import band_statistics, standardize

@@ -13,7 +13,7 @@ from thonecls.benchmark.records import short_curves
 from thonecls.files import write_atomically
 from thonecls.images import Images, ImageSplit, image_split
 from thonecls.images.data import ItemModel
-from thonecls.method.loop import Progress
+from thonecls.method.procedure import Progress
 from thonecls.methods import IMAGE_METHODS
 from thonecls.methods.images import score_by_trees, train_images
 from thonecls.metrics import evaluate

@@ -42,8 +42,8 @@ from thonecls.errors import ClusterError, FileError
 from thonecls.files import write_atomically, writing_array
 from thonecls.images import image_spec, load_images
 from thonecls.method.config import TrainConfig
-from thonecls.method.loop import Progress
 from thonecls.method.model import Model
+from thonecls.method.procedure import Progress
 from thonecls.methods import METHODS, networks, resolve_prior
 from thonecls.methods.costs import STARTED, TRAINING, Cost, training_cost, work_of_epoch
 from thonecls.metrics import evaluate, evaluate_pu, find_degenerate

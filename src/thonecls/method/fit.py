@@ -15,9 +15,10 @@ from torch import Tensor, nn
 
 from thonecls.method.config import CHECKPOINT_SECONDS, PAPER, TrainConfig
 from thonecls.method.data import CollageData, SceneData
-from thonecls.method.loop import Procedure, Progress, TrainingData, check_prior, run
+from thonecls.method.loop import run
 from thonecls.method.losses import variational
 from thonecls.method.model import Model, resolve_device
+from thonecls.method.procedure import Procedure, Progress, TrainingData, check_prior
 from thonecls.scene import Source
 from thonecls.splits import Labels, fold_labels
 

@@ -14,9 +14,10 @@ from thonecls.images.data import ImageData, ItemBatch, ItemModel, Rows
 from thonecls.images.networks import StagedNet
 from thonecls.images.steps import PLAIN
 from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig
-from thonecls.method.loop import Procedure, Progress, check_prior, run
+from thonecls.method.loop import run
 from thonecls.method.losses import LOSSES
 from thonecls.method.model import resolve_device
+from thonecls.method.procedure import Procedure, Progress, check_prior
 from thonecls.methods import vpu
 from thonecls.methods.dist_pu import DistPU
 from thonecls.methods.p3mix import P3MIX

@@ -14,9 +14,10 @@ from thonecls.errors import ConfigError
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
 from thonecls.method.fit import LabelledData
-from thonecls.method.loop import Procedure, StepLosses, run
+from thonecls.method.loop import run
 from thonecls.method.losses import pan_coupling, pan_value, pan_value_reference, positive_loss
 from thonecls.method.model import Model
+from thonecls.method.procedure import Procedure, StepLosses
 from thonecls.methods.catalogue import METHODS
 
 GAMES = {"pan": pan_value, "pan-reference": pan_value_reference}

@@ -17,8 +17,9 @@ from torch.nn.functional import logsigmoid
 
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
-from thonecls.method.loop import Procedure, Progress, StepLosses, TrainingData, run
+from thonecls.method.loop import run
 from thonecls.method.losses import mixup_term, variational
+from thonecls.method.procedure import Procedure, Progress, StepLosses, TrainingData
 
 if TYPE_CHECKING:
     from thonecls.images.data import ImageData, ItemBatch
