@@ -95,6 +95,11 @@ class Progress(Generic[M_co]):
     pixels: int
     snapshot: Callable[[], M_co]
 
+    @property
+    def figures(self) -> EpochMetrics:
+        """The metrics, by their name in earlier versions."""
+        return self.metrics
+
 
 def new_optimizer(net: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
     """The optimiser of one network: SGD as in the paper's scenes, or AdamW."""
