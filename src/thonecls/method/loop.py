@@ -9,7 +9,6 @@ import platform
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ from torch import nn
 
 from thonecls.errors import TrainingError
 from thonecls.method.checkpoint import Checkpointer, State
-from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig
-from thonecls.method.procedure import B, EpochMetrics, M_co, Procedure, Progress, TrainingData
+from thonecls.method.config import TrainConfig
+from thonecls.method.procedure import B, Control, EpochMetrics, M, Procedure, Progress, TrainingData
 from thonecls.method.store import part
 from thonecls.method.teacher import DECAYS, ema_update_
 from thonecls.version import __version__, commit
@@ -33,36 +32,29 @@ SHARE = EpochMetrics._fields.index("share")
 
 
 def run(
-    data: TrainingData[B, M_co],
+    data: TrainingData[B, M],
     *,
     config: TrainConfig,
     generator: torch.Generator,
+    control: Control[M] | None = None,
     procedure: Procedure[B] | None = None,
     start: nn.Module | None = None,
-    on_epoch: Callable[[Progress[M_co]], None] | None = None,
-    on_step: Callable[[Progress[M_co]], bool | None] | None = None,
-    checkpoint: Path | None = None,
-    checkpoint_every: float = CHECKPOINT_SECONDS,
-    resume: bool = False,
-) -> M_co:
+) -> M:
     """Train on data and return the teacher (without one, the student) as its kind of model.
 
     start: a network whose weights the student begins with. The same generator state gives the
-    same bits on the same machine. `on_epoch` and `on_step` report progress; when `on_step` returns
-    True, training ends there with a usable model. With a `checkpoint` path the state is kept there
-    every so many seconds and at the end; with `resume`, training goes on from it if it exists, to
-    the same bits.
+    same bits on the same machine.
     """
-    procedure = procedure or Procedure()
+    procedure, control = procedure or Procedure(), control or Control()
     state = _start(data, config, procedure, generator, start)
-    known = _fingerprint(config, data, procedure, state) if checkpoint is not None else ""
-    checkpointer = Checkpointer(checkpoint, known, checkpoint_every)
-    if resume:
+    known = _fingerprint(config, data, procedure, state) if control.checkpoint is not None else ""
+    checkpointer = Checkpointer(control.checkpoint, known, control.checkpoint_every)
+    if control.resume:
         checkpointer.restore_(state)
     generator.set_state(state.shuffle)
     stopped = False
 
-    def snapshot() -> M_co:
+    def snapshot() -> M:
         facts = {
             **training_facts(config, data),
             "seconds": round(state.seconds, 3),
@@ -87,9 +79,9 @@ def run(
             state.step += 1
             state.seconds += time.perf_counter() - began
             checkpointer.keep(state)
-            if on_step is not None:
+            if control.on_step is not None:
                 stopped = bool(
-                    on_step(_progress(state, config, len(batches), data.pixels, snapshot))
+                    control.on_step(_progress(state, config, len(batches), data.pixels, snapshot))
                 )
             if stopped and state.step < len(batches):
                 break
@@ -101,8 +93,8 @@ def run(
             if procedure.validation_loss is not None:
                 net = state.teacher if config.ema else state.student
                 _keep_best_(state, net, procedure.validation_loss(net, data))
-            if on_epoch is not None:
-                on_epoch(progress)
+            if control.on_epoch is not None:
+                control.on_epoch(progress)
     checkpointer.keep(state, now=True)
     return snapshot()
 
@@ -195,8 +187,8 @@ def _progress(
     config: TrainConfig,
     steps: int,
     pixels: int,
-    snapshot: Callable[[], M_co],
-) -> Progress[M_co]:
+    snapshot: Callable[[], M],
+) -> Progress[M]:
     figures = EpochMetrics(*(total / state.step for total in state.sums))
     return Progress(state.epoch + 1, config.epochs, state.step, steps, figures, pixels, snapshot)
 

@@ -10,6 +10,7 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import torch
@@ -17,11 +18,12 @@ from torch import Tensor, nn
 
 from thonecls.errors import ConfigError
 from thonecls.method.checkpoint import State
-from thonecls.method.config import TrainConfig
+from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig
 from thonecls.method.losses import SHARED, find_loss, positive_loss
 from thonecls.method.teacher import CONSISTENCIES
 
 B = TypeVar("B")
+M = TypeVar("M")
 M_co = TypeVar("M_co", covariant=True)
 Logits = tuple[Tensor, Tensor]  # of the positive and of the unlabeled items of a batch
 
@@ -99,6 +101,22 @@ class Progress(Generic[M_co]):
     def figures(self) -> EpochMetrics:
         """The metrics, by their name in earlier versions."""
         return self.metrics
+
+
+@dataclass(frozen=True)
+class Control(Generic[M]):
+    """How a training is watched and kept.
+
+    `on_epoch` and `on_step` report progress; when `on_step` returns True, training ends there with
+    a usable model. With a `checkpoint` path the state is kept there every so many seconds and at
+    the end; with `resume`, training goes on from it if it exists, to the same bits.
+    """
+
+    on_epoch: Callable[[Progress[M]], None] | None = None
+    on_step: Callable[[Progress[M]], bool | None] | None = None
+    checkpoint: Path | None = None
+    checkpoint_every: float = CHECKPOINT_SECONDS
+    resume: bool = False
 
 
 def new_optimizer(net: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:

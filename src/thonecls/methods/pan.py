@@ -27,7 +27,8 @@ BOUND = 0.01  # eps in the logarithms of PAN's coupling, which has no bound with
 def train(method: str, data: LabelledData, **how: Any) -> Model:
     """Train the pair on a scene by one of `GAMES`; how: as for `run`."""
     procedure = Procedure[Any](name=method, step_losses=partial(_game_losses, GAMES[method]))
-    return run(Game(data), procedure=procedure, **how)
+    model: Model = run(Game(data), procedure=procedure, **how)
+    return model
 
 
 class Players(nn.Module):
