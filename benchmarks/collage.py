@@ -21,7 +21,8 @@ import torch
 from measure import flops, publish
 from thonecls.method.config import COLLAGE, TrainConfig
 from thonecls.method.data import CollageBatch, CollageData
-from thonecls.method.loop import Procedure, _start, _step_
+from thonecls.method.loop import _start, _step_
+from thonecls.method.procedure import Procedure
 
 SIDE, POSITIVES = 145, 100  # of the random scene
 SIZE = 1024  # of the matrices that the machine's peak is measured with

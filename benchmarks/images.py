@@ -26,7 +26,7 @@ from thonecls.images import image_spec
 from thonecls.images.data import ImageData, Rows
 from thonecls.images.networks import NETWORKS
 from thonecls.images.steps import adam
-from thonecls.method.loop import objective
+from thonecls.method.procedure import objective
 from thonecls.methods.image_training import TRAININGS, item_settings
 
 NAMES = ("cifar10", "fashion-mnist")

@@ -23,8 +23,8 @@ from measure import extra_memory, flops, interleaved, matmul_peak, memory_of, pu
 from thonecls.method.checkpoint import Checkpointer, State
 from thonecls.method.config import CHECKPOINT_SECONDS, PAPER
 from thonecls.method.data import logits_at
-from thonecls.method.loop import new_optimizer, objective
 from thonecls.method.net import FreeOCNet
+from thonecls.method.procedure import new_optimizer, objective
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from reference import dense_objective

@@ -68,8 +68,8 @@ def test_check_says_that_all_is_well(
     assert run("check", example.scene, example.labels, *WHERE, "--json", *picture) == 0
     found = said(capsys)
     assert (tmp_path / "labels.png").read_bytes().startswith(b"\x89PNG")
-    words = {finding.subject: finding.words for finding in found.findings}
-    assert found.fit
+    words = {finding["subject"]: finding["words"] for finding in found["findings"]}
+    assert found["fit"]
     assert "EPSG:32633" in words["place"]
     assert "marked bad" in words["bands left out"]
     assert "reprojected from EPSG:4326" in words["labels"]

@@ -20,8 +20,8 @@ from thonecls.method.collage import IntArray, Part, Pool, build_pool, random_sce
 from thonecls.method.config import COLLAGE, TrainConfig
 from thonecls.method.data import CollageData
 from thonecls.method.fit import fit
-from thonecls.method.loop import Progress
 from thonecls.method.model import Model
+from thonecls.method.procedure import Progress
 from thonecls.metrics import evaluate
 from thonecls.scene import (
     ArraySource,

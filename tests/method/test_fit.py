@@ -18,10 +18,11 @@ from thonecls.errors import ConfigError, LabelError, ModelError, SceneError, Tra
 from thonecls.method.config import TrainConfig
 from thonecls.method.data import logits_at
 from thonecls.method.fit import fit
-from thonecls.method.loop import SETTLED_OVER, EpochMetrics, Progress, objective
+from thonecls.method.loop import SETTLED_OVER
 from thonecls.method.losses import LOSSES
 from thonecls.method.model import Model
 from thonecls.method.net import FreeOCNet
+from thonecls.method.procedure import EpochMetrics, Progress, objective
 from thonecls.method.sampler import pseudo_batches
 from thonecls.metrics import evaluate
 from thonecls.scene import Scene, band_statistics, standardize
@@ -396,23 +397,54 @@ def test_training_does_not_end_before_learning_begins(
     assert len(model.training["history"]["share"]) == 8
 
 
-def test_a_loss_added_to_the_catalogue_is_the_one_that_trains(
+@pytest.mark.parametrize(("name", "alpha"), [("mine", 3.0), ("mine:alpha=0.5", 0.5)])
+def test_a_loss_added_to_the_catalogue_trains_with_its_own_options(
     field_scene: Dataset,
     few_positives: Mask,
     tiny: TrainConfig,
     generator: torch.Generator,
     monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    alpha: float,
 ) -> None:
+    """The decay of the teacher's average is called alpha, too, and must not be taken for it."""
     seen = []
 
-    def mine(positive: torch.Tensor, unlabeled: torch.Tensor, beta: float) -> torch.Tensor:
-        seen.append(beta)
+    def mine(
+        positive: torch.Tensor, unlabeled: torch.Tensor, order: int, alpha: float = 3.0
+    ) -> torch.Tensor:
+        seen.append((order, alpha))
         return unlabeled.square().mean() - positive.mean()
 
     monkeypatch.setitem(LOSSES, "mine", mine)
-    config = replace(tiny, loss="mine", epochs=1, beta=0.25)
+    config = replace(tiny, loss=name, epochs=1, order=4)
+    assert config.alpha != alpha
     fit(field_scene.scene, few_positives, config=config, generator=generator)
-    assert seen == [0.25] * tiny.batches
+    assert seen == [(4, alpha)] * tiny.batches
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("gce:alpha=1", "the loss 'gce' has no option 'alpha': it has exponent, reduction"),
+        ("taylor:order=3", "the loss 'taylor' has no option 'order': it has none"),
+    ],
+)
+def test_an_option_that_a_loss_does_not_have_is_refused(
+    field_scene: Dataset,
+    few_positives: Mask,
+    tiny: TrainConfig,
+    generator: torch.Generator,
+    name: str,
+    message: str,
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        fit(
+            field_scene.scene,
+            few_positives,
+            config=replace(tiny, loss=name),
+            generator=generator,
+        )
 
 
 @pytest.mark.parametrize(

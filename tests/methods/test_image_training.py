@@ -20,8 +20,8 @@ from thonecls.images.networks import StagedNet, table_net
 from thonecls.images.steps import PLAIN, adam, entropy
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
-from thonecls.method.loop import Progress
 from thonecls.method.losses import dist_pu, variational
+from thonecls.method.procedure import Control, Progress
 from thonecls.methods import dist_pu as dist_pu_module
 from thonecls.methods import vpu as vpu_module
 from thonecls.methods.dist_pu import DistPU
@@ -60,7 +60,8 @@ def train(table: Table, name: str, seed: int = 0, **options: Any) -> ItemModel:
         small_net,
         config=options.pop("config", config),
         generator=torch.Generator().manual_seed(seed),
-        **options,
+        **{name: options.pop(name) for name in ("sizes", "mix") if name in options},
+        control=Control(**options),
     )
 
 
@@ -390,7 +391,7 @@ def test_a_checkpoint_of_other_training_is_refused(
             partial(small_net, 2) if other == "network" else small_net,
             config=config,
             generator=torch.Generator().manual_seed(0),
-            **kept,
+            control=Control(**kept),
         )
 
 

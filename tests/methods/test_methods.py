@@ -16,9 +16,10 @@ from thonecls.datasets import Dataset, synthetic
 from thonecls.errors import ConfigError, LabelError
 from thonecls.method.config import PAPER, TrainConfig
 from thonecls.method.fit import fit, prepare
-from thonecls.method.loop import Procedure, new_optimizer, run
+from thonecls.method.loop import run
 from thonecls.method.losses import pan_coupling, pan_value
 from thonecls.method.model import Model
+from thonecls.method.procedure import Control, Procedure, new_optimizer
 from thonecls.methods import METHODS, networks, pan, resolve_prior
 from thonecls.methods.catalogue import as_markdown
 from thonecls.metrics import evaluate, find_degenerate
@@ -248,7 +249,9 @@ def train(method: str, easy: Dataset, labels: Labels, seed: int = 0, **options: 
     }
     config = METHODS[method].configure(QUICK, **{"epochs": 4, **options})
     generator = torch.Generator().manual_seed(seed)
-    return networks.train(method, easy.scene, labels, config=config, generator=generator, **passed)
+    return networks.train(
+        method, easy.scene, labels, config=config, generator=generator, control=Control(**passed)
+    )
 
 
 @pytest.mark.parametrize("method", ["vpu", "pan", "pan-reference"])

@@ -14,8 +14,8 @@ from thonecls.datasets import synthetic
 from thonecls.io.grid import Grid
 from thonecls.io.inputs import LabelInput, SceneInput
 from thonecls.method.config import FAST
-from thonecls.method.loop import Progress
 from thonecls.method.model import Crossfit
+from thonecls.method.procedure import Progress
 from thonecls.methods import METHODS
 from thonecls.workflow import TrainOptions
 from thonecls.workflow.crossfit import leave_out

@@ -13,7 +13,7 @@ from thonecls.benchmark.records import short_curves
 from thonecls.files import write_atomically
 from thonecls.images import Images, ImageSplit, image_split
 from thonecls.images.data import ItemModel
-from thonecls.method.loop import Progress
+from thonecls.method.procedure import Control, Progress
 from thonecls.methods import IMAGE_METHODS
 from thonecls.methods.images import score_by_trees, train_images
 from thonecls.metrics import evaluate
@@ -52,9 +52,7 @@ def measure_images(cell: Cell, images: Images, checkpoint: Path, kept: Path) -> 
         split.train,
         cell.seed,
         config=config,
-        on_epoch=on_epoch,
-        checkpoint=checkpoint,
-        resume=True,
+        control=Control(on_epoch, checkpoint=checkpoint, resume=True),
     )
     return {
         "scores": asdict(evaluate(model.score(images.test), split.test)),

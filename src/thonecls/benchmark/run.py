@@ -42,8 +42,8 @@ from thonecls.errors import ClusterError, FileError
 from thonecls.files import write_atomically, writing_array
 from thonecls.images import image_spec, load_images
 from thonecls.method.config import TrainConfig
-from thonecls.method.loop import Progress
 from thonecls.method.model import Model
+from thonecls.method.procedure import Control, Progress
 from thonecls.methods import METHODS, networks, resolve_prior
 from thonecls.methods.costs import STARTED, TRAINING, Cost, training_cost, work_of_epoch
 from thonecls.metrics import evaluate, evaluate_pu, find_degenerate
@@ -255,9 +255,7 @@ def _train(
         split.labels,
         config=config,
         generator=torch.Generator().manual_seed(cell.seed),
-        on_epoch=on_epoch,
-        checkpoint=checkpoint,
-        resume=True,
+        control=Control(on_epoch, checkpoint=checkpoint, resume=True),
     )
     probability = model.score(data.scene, device=config.device)
     return (

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from thonecls.method.loop import Progress
+from thonecls.method.procedure import Progress
 
 
 class Display:

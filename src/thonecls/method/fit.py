@@ -15,9 +15,10 @@ from torch import Tensor, nn
 
 from thonecls.method.config import CHECKPOINT_SECONDS, PAPER, TrainConfig
 from thonecls.method.data import CollageData, SceneData
-from thonecls.method.loop import Procedure, Progress, TrainingData, check_prior, run
+from thonecls.method.loop import run
 from thonecls.method.losses import variational
 from thonecls.method.model import Model, resolve_device
+from thonecls.method.procedure import Control, Procedure, Progress, TrainingData, check_prior
 from thonecls.scene import Source
 from thonecls.splits import Labels, fold_labels
 
@@ -76,11 +77,7 @@ def fit(
         prepare(scene, labels, config, generator),
         config=config,
         generator=generator,
-        on_epoch=on_epoch,
-        on_step=on_step,
-        checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
-        resume=resume,
+        control=Control(on_epoch, on_step, checkpoint, checkpoint_every, resume),
     )
 
 
@@ -89,20 +86,12 @@ def fit_on(
     *,
     config: TrainConfig,
     generator: torch.Generator,
-    on_epoch: OnEpoch | None = None,
-    on_step: OnStep | None = None,
-    checkpoint: Path | None = None,
-    checkpoint_every: float = CHECKPOINT_SECONDS,
-    resume: bool = False,
+    control: Control[Model] | None = None,
 ) -> Model:
     """As `fit`, on data that are prepared."""
-    train: Callable[..., Model] = partial(
-        run, config=config, checkpoint_every=checkpoint_every, resume=resume
-    )
+    control = control or Control()
     if not config.members or len(data.positives) < 2 * config.members:
-        return train(
-            data, generator=generator, on_epoch=on_epoch, on_step=on_step, checkpoint=checkpoint
-        )
+        return run(data, config=config, generator=generator, control=control)
     rng = np.random.default_rng(int(torch.randint(2**62, (), generator=generator)))
     fold = fold_labels(data.positives, data.shape, config.members, rng)
     seeds = torch.randint(2**62, (config.members,), generator=generator).tolist()
@@ -110,13 +99,17 @@ def fit_on(
     for number, seed in enumerate(seeds):
         kept, held = (data.only(np.flatnonzero(part)) for part in (fold != number, fold == number))
         models.append(
-            train(
+            run(
                 kept,
+                config=config,
                 generator=torch.Generator().manual_seed(seed),
+                control=replace(
+                    control,
+                    on_epoch=_later(control.on_epoch, number, config),
+                    on_step=_later(control.on_step, number, config),
+                    checkpoint=fold_checkpoint(control.checkpoint, number),
+                ),
                 procedure=Procedure(name="held out", validation_loss=partial(loss_on, held)),
-                on_epoch=_later(on_epoch, number, config),
-                on_step=_later(on_step, number, config),
-                checkpoint=fold_checkpoint(checkpoint, number),
             )
         )
         if not models[-1].training["finished"]:

@@ -13,8 +13,8 @@ from thonecls.images.data import ImageData, ItemBatch, item_logits
 from thonecls.images.steps import USUAL_BETAS, adam, beta_draw, cosine, entropy, with_parts
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
-from thonecls.method.loop import Procedure, StepLosses
 from thonecls.method.losses import dist_pu
+from thonecls.method.procedure import Procedure, StepLosses
 
 # The second phase, relative to the first.
 SECOND_RATE, SECOND_DECAY = 0.1, 0.2

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -15,17 +14,16 @@ from thonecls.errors import ConfigError, LabelError
 from thonecls.images.data import ImageData, ItemBatch, ItemModel, Rows, item_logits
 from thonecls.images.networks import StagedNet
 from thonecls.images.steps import PLAIN
-from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig
-from thonecls.method.loop import Procedure, Progress, check_prior, objective, run
+from thonecls.method.config import TrainConfig
+from thonecls.method.loop import run
 from thonecls.method.losses import LOSSES
 from thonecls.method.model import resolve_device
+from thonecls.method.procedure import Control, Procedure, Progress, check_prior, objective
 from thonecls.methods import vpu
 from thonecls.methods.dist_pu import DistPU
 from thonecls.methods.p3mix import P3MIX
 
 T = TypeVar("T")
-OnEpoch = Callable[[Progress[ItemModel]], None]
-OnStep = Callable[[Progress[ItemModel]], bool | None]
 MIX = 0.3  # weight of vPU's MixUp
 
 # The paper's settings on CIFAR-10, where it states them, and else those of vPU, whose network,
@@ -101,11 +99,7 @@ def fit_items(
     sizes: tuple[int, int] | None = None,
     mix: float = MIX,
     held_out: tuple[Rows, Rows] | None = None,
-    on_epoch: OnEpoch | None = None,
-    on_step: OnStep | None = None,
-    checkpoint: Path | None = None,
-    checkpoint_every: float = CHECKPOINT_SECONDS,
-    resume: bool = False,
+    control: Control[ItemModel] | None = None,
 ) -> ItemModel:
     """Train a network on items by one of `TRAININGS`.
 
@@ -117,7 +111,8 @@ def fit_items(
     """
     check_prior(config)
     item_settings(method)  # refuses one that is not known
-    training = TRAININGS[method]
+    training, control = TRAININGS[method], control or Control()
+    on_step, checkpoint = control.on_step, control.checkpoint
     stops = False
 
     def on_step_all(progress: Progress[ItemModel]) -> bool:
@@ -132,12 +127,8 @@ def fit_items(
             data,
             config=config,
             generator=generator,
+            control=control,
             procedure=vpu.mixing(mix),
-            on_epoch=on_epoch,
-            on_step=on_step,
-            checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every,
-            resume=resume,
         )
     if len(unlabeled) < 2:
         raise LabelError(f"at least 2 unlabeled items are needed. Got {len(unlabeled)} instead")
@@ -155,11 +146,12 @@ def fit_items(
             generator=generator,
             procedure=procedure,
             start=models[-1].net if models else None,
-            on_epoch=_moved(on_epoch, *span),
-            on_step=_moved(on_step_all, *span),
-            checkpoint=checkpoint and checkpoint.with_name(f"{checkpoint.name}{number or ''}"),
-            checkpoint_every=checkpoint_every,
-            resume=resume,
+            control=replace(
+                control,
+                on_epoch=_moved(control.on_epoch, *span),
+                on_step=_moved(on_step_all, *span),
+                checkpoint=checkpoint and checkpoint.with_name(f"{checkpoint.name}{number or ''}"),
+            ),
         )
         models.append(model)
         if stops or not model.training["finished"]:

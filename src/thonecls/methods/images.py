@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,10 @@ from thonecls.images import Images, image_spec
 from thonecls.images.data import CHUNK, ItemModel, Rows
 from thonecls.images.networks import NETWORKS
 from thonecls.images.trees import PUExtraTreesClassifier
-from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig
+from thonecls.method.config import TrainConfig
+from thonecls.method.procedure import Control
 from thonecls.methods.catalogue import IMAGE_METHODS, Method
-from thonecls.methods.image_training import OnEpoch, OnStep, fit_items, item_settings
+from thonecls.methods.image_training import fit_items, item_settings
 from thonecls.splits import Labels
 
 Scores = NDArray[np.float32]
@@ -57,11 +57,7 @@ def train_images(
     seed: int = 0,
     *,
     config: TrainConfig | None = None,
-    on_epoch: OnEpoch | None = None,
-    on_step: OnStep | None = None,
-    checkpoint: Path | None = None,
-    checkpoint_every: float = CHECKPOINT_SECONDS,
-    resume: bool = False,
+    control: Control[ItemModel] | None = None,
     **change: Any,
 ) -> ItemModel:
     """Train the network that suits the images.
@@ -80,11 +76,7 @@ def train_images(
         config=config or image_settings(method, images.name, **change),
         generator=torch.Generator().manual_seed(seed),
         mix=spec.mix,
-        on_epoch=on_epoch,
-        on_step=on_step,
-        checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
-        resume=resume,
+        control=control,
     )
 
 

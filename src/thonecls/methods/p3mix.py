@@ -12,7 +12,7 @@ from thonecls.images.networks import StagedNet
 from thonecls.images.steps import adam, beta_draw, entropy, halved, with_parts
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
-from thonecls.method.loop import Procedure, StepLosses
+from thonecls.method.procedure import Procedure, StepLosses
 from thonecls.method.teacher import ema_update_, ramped_decay
 
 

@@ -14,9 +14,10 @@ from thonecls.errors import ConfigError
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
 from thonecls.method.fit import LabelledData
-from thonecls.method.loop import Procedure, StepLosses, run
+from thonecls.method.loop import run
 from thonecls.method.losses import pan_coupling, pan_value, pan_value_reference, positive_loss
 from thonecls.method.model import Model
+from thonecls.method.procedure import Procedure, StepLosses
 from thonecls.methods.catalogue import METHODS
 
 GAMES = {"pan": pan_value, "pan-reference": pan_value_reference}
@@ -26,7 +27,8 @@ BOUND = 0.01  # eps in the logarithms of PAN's coupling, which has no bound with
 def train(method: str, data: LabelledData, **how: Any) -> Model:
     """Train the pair on a scene by one of `GAMES`; how: as for `run`."""
     procedure = Procedure[Any](name=method, step_losses=partial(_game_losses, GAMES[method]))
-    return run(Game(data), procedure=procedure, **how)
+    model: Model = run(Game(data), procedure=procedure, **how)
+    return model
 
 
 class Players(nn.Module):

@@ -17,8 +17,9 @@ from torch.nn.functional import logsigmoid
 
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
-from thonecls.method.loop import Procedure, Progress, StepLosses, TrainingData, run
+from thonecls.method.loop import run
 from thonecls.method.losses import mixup_term, variational
+from thonecls.method.procedure import Control, Procedure, Progress, StepLosses, TrainingData
 
 if TYPE_CHECKING:
     from thonecls.images.data import ImageData, ItemBatch
@@ -45,15 +46,14 @@ def train(
     *,
     config: TrainConfig,
     generator: torch.Generator,
+    control: Control[M] | None = None,
     procedure: Procedure[Any] | None = None,
-    on_epoch: Callable[[Progress[M]], None] | None = None,
-    on_step: Callable[[Progress[M]], bool | None] | None = None,
-    **kept_as: Any,
 ) -> M:
     """Train as `run` does, but for a tenth of the data, on which the loss chooses the epoch.
 
-    procedure: of the steps, by default as the settings say; kept_as: checkpoints, as for `run`.
+    procedure: of the steps, by default as the settings say.
     """
+    control = control or Control()
     kept, held = data.hold_out(generator)
     relative: Relative[M] = Relative(partial(_largest, kept))
     steps = procedure or Procedure(name="vpu")
@@ -61,10 +61,12 @@ def train(
         kept,
         config=config,
         generator=generator,
+        control=replace(
+            control,
+            on_epoch=relative.told(control.on_epoch),
+            on_step=relative.told(control.on_step),
+        ),
         procedure=replace(steps, validation_loss=partial(_validation_loss, held)),
-        on_epoch=relative.told(on_epoch),
-        on_step=relative.told(on_step),
-        **kept_as,
     )
     return relative(model)
 

@@ -18,6 +18,7 @@ from thonecls.errors import LabelError
 from thonecls.method.collage import cover
 from thonecls.method.fit import OnStep, checkpoints
 from thonecls.method.model import Crossfit, Model, Scorer, resolve_device
+from thonecls.method.procedure import Control
 from thonecls.methods import networks
 from thonecls.methods.costs import training_cost
 from thonecls.methods.models import AnyModel
@@ -222,10 +223,7 @@ def train_fold(
             labels_of(task, positives, task.options.seed),
             config=task.config,
             generator=torch.Generator().manual_seed(task.options.seed),
-            on_step=on_step or stopped,
-            checkpoint=kept,
-            checkpoint_every=checkpoint_every,
-            resume=resume,
+            control=Control(None, on_step or stopped, kept, checkpoint_every, resume),
         )
     if not model.training["finished"]:
         return False

@@ -20,6 +20,7 @@ from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig
 from thonecls.method.fit import OnStep, checkpoints
 from thonecls.method.model import Crossfit, Model
 from thonecls.method.novelty import fit_novelty
+from thonecls.method.procedure import Control
 from thonecls.methods import METHODS, label_spectra, networks
 from thonecls.methods.costs import in_words, judging, on_cores, training_cost, usable_cores
 from thonecls.methods.models import AnyModel
@@ -239,10 +240,7 @@ def _train_all(
             labels_of(task, task.positives, task.options.seed + index),
             config=task.config,
             generator=torch.Generator().manual_seed(task.options.seed + index),
-            on_step=on_step,
-            checkpoint=kept,
-            checkpoint_every=checkpoint_every,
-            resume=resume,
+            control=Control(None, on_step, kept, checkpoint_every, resume),
         )
         models.append(complete(model, task, usual))
         models[-1].save(path)  # first of all: the rest can be made again from it
