@@ -36,6 +36,7 @@ DOES_NOT_LOAD = [
     ("from thonecls.raster import open_raster", (*LEARNING, *TABLES, *PICTURES, *SCIPY)),
     ("from thonecls.inputs import read_labels", (*LEARNING, *PICTURES, *SCIPY)),
     ("from thonecls.workflow import check_scene", (*LEARNING, *PICTURES, *SCIPY)),
+    ("import thonecls.studio.launch", (*LEARNING, *PICTURES)),  # the page opens before
     ("import thonecls.workflow.demo, thonecls.benchmark, thonecls.classifier", tuple(EXTRAS)),
 ]
 # Commands, by their words; SCENE and LABELS are files.
@@ -44,6 +45,7 @@ WORDS_DO_NOT_LOAD = [
     ("--version", (*ALL, "numpy")),
     ("train --help", (*ALL, "numpy")),
     ("benchmark --help", (*ALL, "numpy")),
+    ("studio --help", (*ALL, "numpy", "fastapi", "uvicorn")),
     ("methods", (*ALL, "numpy")),
     ("trian", (*ALL, "numpy")),
     ("check SCENE LABELS", (*LEARNING, *PICTURES, *SCIPY)),

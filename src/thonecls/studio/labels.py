@@ -96,12 +96,13 @@ class Labels:
         with _database_errors(path):
             self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
             try:
-                self._database.execute("PRAGMA journal_mode = WAL")
                 self._database.execute("PRAGMA synchronous = FULL")  # each commit is on disk
                 if made or not self._has_tables():
                     with self._writing() as database:
                         _create(database, grid)
                         _run_all(database, OPERATIONS)
+                # Only now: GDAL knows a GeoPackage by the first bytes of the file itself.
+                self._database.execute("PRAGMA journal_mode = WAL")
                 self._states = self._read()
                 row = self._one("SELECT number FROM studio_revision")
                 self.revision = 0 if row is None else int(row[0])

@@ -117,7 +117,8 @@ def open_project(
                 f"{folder} has its own labels already: leave out {labels}, or {ANOTHER}"
             )
         options = known["scene_options"]
-        if scene_options not in (None, SceneOptions(), options):
+        asked = asdict(scene_options or SceneOptions())  # as flags it is of another class
+        if asked not in (asdict(SceneOptions()), asdict(options)):
             raise FileError(
                 f"{folder} reads its scene by other options: leave them out, or {ANOTHER}"
             )

@@ -50,7 +50,7 @@ class Studio:
         self.labels = Labels(project.labels, self.grid)
         self.events = Events()
         self.maps = Maps(self.view)
-        self.jobs = Jobs(project.folder / JOBS, self._on_job)
+        self.jobs = Jobs(project.folder / JOBS, self._on_job, self._on_done)
         self.asking = asking.Asking(self)
         self.exporting = exporting.Exporting(self)
         self._spectra: dict[int, FloatArray] = {}  # of labelled pixels, in every band
@@ -319,9 +319,8 @@ class Studio:
                 self._trouble("a training", error)
 
     def _on_job(self, job: Job) -> None:
-        """Hear of a job's progress, and show what it made."""
+        """Hear of a job's progress, and tell of it."""
         if job.kind == "train" and job.state == "done":
-            self._show_run(job, self.jobs.spec(job.id))
             for name in self.jobs.prune():
                 self.maps.forget(_run_name(name))
             self.tell_maps()
@@ -329,6 +328,10 @@ class Studio:
         if job.kind == "export" and job.state != "running":
             self.exporting.ended(job)
             self.asking.after_export(job)
+
+    def _on_done(self, job: Job) -> None:
+        if job.kind == "train":
+            self._show_run(job, self.jobs.spec(job.id))
 
     def _show_run(self, job: Job, spec: Mapping[str, Any]) -> None:
         from thonecls.studio.making import run_map
