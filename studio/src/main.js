@@ -317,7 +317,7 @@ function escape(spectra) {
 function toggleBare(sceneMap) {
   const bare = $("#app").classList.toggle("bare");
   $("#bare").setAttribute("aria-pressed", String(bare));
-  sceneMap.map.updateSize();
+  sceneMap.resize();
 }
 
 function showHelp() {
@@ -365,7 +365,7 @@ async function begin() {
     return curtain("This browser draws no WebGL", "<p>The studio needs WebGL 2: switch it on in the browser's settings, or take a recent Firefox, Chrome, Edge or Safari.</p>");
   }
   curtain("Opening the scene", `<progress aria-label="Opening the scene"></progress>`);
-  const sceneMap = new SceneMap($("#map"), draw);
+  const sceneMap = new SceneMap($("#map-scene"), $("#map"), draw);
   const spectra = startSpectra();
   const onPin = (pixel) => spectra.pin(pixel);
   const onHover = (pixel) => {

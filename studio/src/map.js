@@ -1,5 +1,6 @@
 // The map: the scene, one map over it or two side by side, and a canvas of marks on top. It is
-// drawn in the scene's own pixels, x = column, y = -row, so that any scene will do.
+// drawn in the scene's own pixels, x = column, y = -row, so that any scene will do. The scene has
+// an OpenLayers map of its own below, with the same view: moving the cut does not draw it again.
 
 import OlMap from "ol/Map.js";
 import View from "ol/View.js";
@@ -59,7 +60,7 @@ HTMLCanvasElement.prototype.getContext = function lean(type, attributes) {
 };
 
 export class SceneMap {
-  constructor(target, drawMarks) {
+  constructor(below, target, drawMarks) {
     this.drawMarks = drawMarks;
     this.sceneLayer = new WebGLTileLayer({ cacheSize: 256 });
     this.left = new WebGLTileLayer({ style: CUT_STYLE, visible: false, cacheSize: 256 });
@@ -74,11 +75,12 @@ export class SceneMap {
       layer.on("prerender", (event) => this.clip(event, layer));
       layer.on("postrender", (event) => event.context.disable(event.context.SCISSOR_TEST));
     }
+    this.base = new OlMap({ target: below, controls: [], interactions: [], layers: [this.sceneLayer] });
     this.map = new OlMap({
       target,
       controls: [],
       interactions: defaultInteractions({ keyboard: false, altShiftDragRotate: false, pinchRotate: false, doubleClickZoom: false }),
-      layers: [this.sceneLayer, this.left, this.right, this.marks],
+      layers: [this.left, this.right, this.marks],
     });
   }
 
@@ -90,20 +92,20 @@ export class SceneMap {
     const resolutions = Array.from({ length: scene.zooms }, (_, z) => 2 ** (scene.zooms - 1 - z));
     this.grid = new TileGrid({ extent, origin: [0, 0], resolutions, tileSize: 256 });
     const around = 0.5 * Math.max(scene.rows, scene.columns);
-    this.map.setView(
-      new View({
-        projection: this.projection,
-        extent: [-around, -scene.rows - around, scene.columns + around, around],
-        constrainOnlyCenter: true,
-        enableRotation: false,
-        center: [scene.columns / 2, -scene.rows / 2],
-        resolution: 1,
-        minResolution: CLOSEST,
-        maxResolution: (2 * Math.max(scene.rows, scene.columns)) / 256,
-        smoothResolutionConstraint: false,
-        constrainResolution: false,
-      }),
-    );
+    const view = new View({
+      projection: this.projection,
+      extent: [-around, -scene.rows - around, scene.columns + around, around],
+      constrainOnlyCenter: true,
+      enableRotation: false,
+      center: [scene.columns / 2, -scene.rows / 2],
+      resolution: 1,
+      minResolution: CLOSEST,
+      maxResolution: (2 * Math.max(scene.rows, scene.columns)) / 256,
+      smoothResolutionConstraint: false,
+      constrainResolution: false,
+    });
+    this.base.setView(view);
+    this.map.setView(view);
     this.fit(0);
   }
 
@@ -222,8 +224,14 @@ export class SceneMap {
 
   fit(duration = FLY) {
     const { rows, columns } = this.scene;
-    this.map.updateSize();
+    this.resize();
     this.map.getView().fit([0, -rows, columns, 0], { padding: [52, 16, 44, 16], duration });
+  }
+
+  /** Take up the place that there is now. */
+  resize() {
+    this.base.updateSize();
+    this.map.updateSize();
   }
 
   zoom(factor) {

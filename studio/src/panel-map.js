@@ -64,7 +64,7 @@ export function startMapPanel() {
   new ResizeObserver(drawHistogram).observe($("#histogram"));
   store.watch(["labels", "settings", "methods", "jobs", "gone"], render);
   store.watch(["labels", "maps", "layer", "settings", "tab", "verification"], renderMap);
-  store.watch(["cuts", "layer", "maps"], renderCut);
+  store.watch(["cuts", "layer", "maps", "overlay"], renderCut);
   store.watch(["maps", "layer", "swipe"], (state) => {
     loadCut(shownMap(state));
     if (state.swipe) loadCut(mapOf(state.swipe.left, state));
@@ -168,12 +168,13 @@ function renderCut(state) {
     $("#figures"),
     `<div><dt>Mapped</dt><dd>${percent(cut.share[at])}<small>of the scene</small></dd></div>
      <div><dt>Area</dt><dd>${cut.hectares ? hectares(cut.hectares[at]) : count(Math.round(cut.share[at] * cut.pixels))}<small>${cut.hectares ? "mapped" : "pixels"}</small></dd></div>
-     <div><dt>Found</dt><dd>${recall}<small>${why}</small></dd></div>`,
+     ${map.kind === "similar" ? "" : `<div><dt>Found</dt><dd>${recall}<small>${why}</small></dd></div>`}`,
   );
   $("#cut-value").textContent = `cut ${(at / 200).toFixed(3)}`;
   const own = Math.round(200 * cut.own_cut);
   const back = at === own ? "" : `<button class="button link" data-act="own">Back to ${(own / 200).toFixed(3)}</button>`;
-  fill($("#cut-legend"), `<span class="of-scene"><i></i>scene</span>${cut.labels ? `<span class="of-labels"><i></i>labels left out</span>` : ""}`);
+  const ramp = state.overlay?.ramp ? `<span>0<i class="ramp"></i>1</span>` : "";
+  fill($("#cut-legend"), `<span class="of-scene"><i></i>scene</span>${cut.labels ? `<span class="of-labels"><i></i>labels left out</span>` : ""}${ramp}`);
   const note = at === own && cut.reason ? `<details><summary>Why here</summary><p class="note">${plain(sentence(cut.reason))}</p></details>` : "";
   const caution = cut.caution && !map.verdict ? message("check", sentence(cut.caution)) : "";
   fill($("#cut-note"), `${back}${note}${caution}`);
