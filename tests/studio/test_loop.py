@@ -107,6 +107,25 @@ def test_a_first_map_appears_and_follows_the_labels(
     client.until(lambda state: not state["maps"])
 
 
+def test_what_is_said_not_to_be_the_class_leaves_the_first_map(
+    client: Client, truth: NDArray[np.uint8]
+) -> None:
+    client.stroke("positive", places(truth, 1, 4))
+    quick = client.until(lambda state: state["maps"])["maps"][-1]
+    octets = octets_of(client, quick["id"])
+    wrong = np.argwhere((octets > 1) & (octets < 255) & (truth == 2))[0].tolist()
+    told = client.stroke("negative", [wrong])
+    name = f"quick-{told['revision']}"
+    client.until(lambda state: state["shown"] == name)
+    after = octets_of(client, name)
+    assert after[tuple(wrong)] == 0
+    row, column = places(truth, 1, 4)[0]
+    assert after[row, column] == 200
+    for _ in range(2):
+        client.send("POST", "/api/undo")
+    client.until(lambda state: not state["maps"])
+
+
 def test_similar_pixels_are_there_at_once(client: Client, truth: NDArray[np.uint8]) -> None:
     row, column = places(truth, 1, 1)[0]
     found = client.send("POST", "/api/similar", {"row": row, "column": column})["map"]

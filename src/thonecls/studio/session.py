@@ -35,6 +35,7 @@ REST = 0.15  # seconds after a stroke before a quick map is made
 AUTO_REST = 4.0  # seconds without a stroke before a training begins by itself
 AUTO_LABELS = 10  # positive pixels that it takes
 MANY_CHANGES = 5000  # pixels: more are not sent with an event
+MOST_SPECTRA = 20_000  # of labels that are kept in memory
 PERCENTILES = (5, 25, 50, 75, 95)
 TRAINED = ("density-ratio", "t-honecls", "matched-filter", "biased-svm", "sam", "ace", "cem")
 
@@ -55,6 +56,7 @@ class Studio:
         self.exporting = exporting.Exporting(self)
         self._spectra: dict[int, FloatArray] = {}  # of labelled pixels, in every band
         self._spectra_lock = threading.Lock()
+        self._starting = threading.Lock()  # one training at a time
         self._wake = threading.Event()
         self._closing = threading.Event()
         self._changed = time.monotonic()
@@ -132,6 +134,8 @@ class Studio:
     def spectra_of(self, pixels: IntArray) -> FloatArray:
         """Spectra of labelled pixels in every band, (n, C), NaN where missing; read once each."""
         with self._spectra_lock:
+            if len(self._spectra) > MOST_SPECTRA:
+                self._spectra.clear()
             new = np.array([p for p in pixels.tolist() if p not in self._spectra], np.int64)
             for pixel, spectrum in zip(new.tolist(), self.view.spectra(new), strict=True):
                 self._spectra[pixel] = spectrum
@@ -218,7 +222,8 @@ class Studio:
             return
         pixels = _some(pixels, 5000)
         spectra = self.spectra_of(pixels)[:, self.view.used]
-        shown = quick_map(self.view, pixels, spectra, revision)
+        others = self.spectra_of(_some(self.labels.pixels("negative"), 500))[:, self.view.used]
+        shown = quick_map(self.view, pixels, spectra, revision, others=others)
         self.maps.put(shown)
         self.tell_maps()
 
@@ -264,6 +269,10 @@ class Studio:
             raise ConfigError(f"{method} trains no network: leave out the preset")
         if coverage is not None and method != "density-ratio":
             raise ConfigError(f"{method} has no use for a coverage: leave it out")
+        with self._starting:
+            return self._train(method, preset, coverage)
+
+    def _train(self, method: str, preset: str | None, coverage: str | None) -> Job:
         pixels, states = self.labels.all()
         revision = self.labels.revision
         if not (states % 4 == 1).any():
@@ -339,7 +348,7 @@ class Studio:
         try:
             folder = self.jobs.folder / job.id / "run"
             shown = run_map(folder, _run_name(job.id), spec["revision"], self.grid.shape)
-        except (ThoneclsError, KeyError, OSError) as error:
+        except Exception as error:  # a file may be spoilt in any way
             self._trouble("the map of a training", error)
             return
         self.maps.put(shown)
