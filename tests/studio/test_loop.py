@@ -113,7 +113,7 @@ def test_what_is_said_not_to_be_the_class_leaves_the_first_map(
     client.stroke("positive", places(truth, 1, 4))
     quick = client.until(lambda state: state["maps"])["maps"][-1]
     octets = octets_of(client, quick["id"])
-    wrong = np.argwhere((octets > 1) & (octets < 255) & (truth == 2))[0].tolist()
+    wrong = np.argwhere((octets > 1) & (octets < 190))[0].tolist()
     told = client.stroke("negative", [wrong])
     name = f"quick-{told['revision']}"
     client.until(lambda state: state["shown"] == name)
