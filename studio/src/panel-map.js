@@ -2,9 +2,9 @@
 
 import { send } from "./api.js";
 import { $, fill, message, onAct } from "./dom.js";
-import { count, hectares, many, percent, plain, seconds } from "./format.js";
+import { count, hectares, many, percent, plain, seconds, sentence } from "./format.js";
 import { icon } from "./icons.js";
-import { jobBox, running, stopJob } from "./jobs.js";
+import { running } from "./jobs.js";
 import { attempt, loadCut, mapOf, moveCut, shownMap, store } from "./session.js";
 import { colour } from "./theme.js";
 import { locked } from "./tools.js";
@@ -57,8 +57,6 @@ export function startMapPanel() {
   slider.addEventListener("input", () => moveCut(shownMap(), Number(slider.value)));
   onAct(panel, {
     train,
-    stop: () => stopJob("train"),
-    keep: () => stopJob("train", true),
     own: () => moveCut(shownMap(), null),
   });
   new ResizeObserver(drawHistogram).observe($("#histogram"));
@@ -108,19 +106,14 @@ function methodWords(method) {
   return method.words ? `${method.name}: ${method.words}` : method.name;
 }
 
-function trainingMarkup({ labels, methods, settings, jobs, gone }, job) {
-  if (job) {
-    const network = methods.find((method) => method.name === (job.method ?? settings.method))?.network;
-    return jobBox(job, { keep: network });
-  }
+function trainingMarkup({ labels, jobs, gone }, job) {
   const last = jobs.train;
   const lacking = FEWEST - labels.counts.positive;
   const parts = [];
-  if (last?.state === "failed") parts.push(message("poor", last.error ?? "Training failed."));
-  if (last?.state === "cancelled") parts.push(`<p class="note">Stopped. Nothing was changed.</p>`);
-  parts.push(
-    `<button class="button wide" data-act="train"${lacking > 0 || gone ? " disabled" : ""}>${icon("play")}Learn now <kbd>T</kbd></button>`,
-  );
+  if (last?.state === "failed") parts.push(message("poor", sentence(last.error ?? "Training failed")));
+  if (last?.state === "cancelled") parts.push(`<p class="note">Stopped. The map is as it was.</p>`);
+  const off = lacking > 0 || gone || job ? " disabled" : "";
+  parts.push(`<button class="button wide" data-act="train"${off}>${icon("play")}${job ? "Learning" : "Learn now"} <kbd>T</kbd></button>`);
   if (lacking > 0) parts.push(`<p class="note">Needs ${many(lacking, "more label")} of the class.</p>`);
   return parts.join("");
 }
@@ -179,11 +172,6 @@ function renderCut(state) {
   const caution = cut.caution && !map.verdict ? message("check", sentence(cut.caution)) : "";
   fill($("#cut-note"), `${back}${note}${caution}`);
   drawHistogram();
-}
-
-/** Words of the library as a sentence. */
-function sentence(words) {
-  return `${words[0].toUpperCase()}${words.slice(1)}${/[.!?]$/.test(words) ? "" : "."}`;
 }
 
 /** Bars of the scene and of the labels by probability, their square roots, and the cut. */

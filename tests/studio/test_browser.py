@@ -261,6 +261,15 @@ def test_nothing_is_lost_when_the_server_is_killed_in_training(
         assert studio.counts()["positive"] == 12
         page.get_by_text("Saved", exact=True).wait_for()
         studio.until("studio.store.state.maps.some((map) => map.kind === 'run')")
+
+        # What runs can be stopped; the map stays as it was.
+        studio.until("studio.store.state.jobs.train?.state !== 'running'")
+        made = studio.state("maps.findLast((map) => map.kind === 'run').id")
+        studio.press("t")
+        studio.until("studio.store.state.jobs.train?.state === 'running'")
+        page.get_by_role("button", name="Stop").click()
+        studio.until("studio.store.state.jobs.train?.state === 'cancelled'")
+        assert studio.state("maps.findLast((map) => map.kind === 'run').id") == made
         assert not [error for error in studio.errors if "ERR_" not in error]
     finally:
         server.stop()
