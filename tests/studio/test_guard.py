@@ -227,6 +227,17 @@ def test_any_drawing_is_answered_or_refused(
     assert reply.status < 500, reply.body
 
 
+@SLOW
+@given(content=st.fixed_dictionaries({}, optional={"label": st.text(), "method": st.text()}))
+def test_any_name_is_taken_or_refused(client: Client, content: dict[str, str]) -> None:
+    reply = client.ask("PUT", "/api/settings", raw=json.dumps(content).encode())
+    if reply.status == 200:
+        assert reply.json()["label"] == content.get("label", reply.json()["label"])
+    else:
+        is_refused(reply, 400, 422)
+    client.send("PUT", "/api/settings", {"label": "class"})
+
+
 def test_without_its_page_the_server_says_what_to_do(
     client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
