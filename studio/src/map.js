@@ -15,7 +15,8 @@ import { octets, picture } from "./api.js";
 
 const CLOSEST = 1 / 48; // pixels of the scene per pixel of the screen
 const MISSING = 255; // octet of a map's tile without data
-const FLY = 450; // milliseconds
+const STILL = matchMedia("(prefers-reduced-motion: reduce)").matches;
+const FLY = STILL ? 0 : 450; // milliseconds
 
 export const COLOURS = { yellow: [255, 214, 10], cyan: [0, 229, 255], magenta: [255, 64, 200] };
 
@@ -236,7 +237,7 @@ export class SceneMap {
 
   zoom(factor) {
     const view = this.map.getView();
-    view.animate({ resolution: view.getConstrainedResolution(this.resolution / factor), duration: 180 });
+    view.animate({ resolution: view.getConstrainedResolution(this.resolution / factor), duration: STILL ? 0 : 180 });
   }
 
   /** Fly to a pixel, near enough to see what it is. */
@@ -253,7 +254,7 @@ export class SceneMap {
     const edge = 0.08 * (east - west);
     const [x, y] = [column + 0.5, -row - 0.5];
     if (x < west + edge || x > east - edge || y < south + edge || y > north - edge) {
-      view.animate({ center: [x, y], duration: 120 });
+      view.animate({ center: [x, y], duration: STILL ? 0 : 120 });
     }
   }
 }
