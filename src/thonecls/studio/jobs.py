@@ -238,9 +238,7 @@ class Jobs:
         """A job as its status tells of it."""
         status = _read(folder / STATUS, {})
         state = status.get("state", job.state)
-        made = (
-            folder.name.replace("train", "run") if job.kind == "train" and state == "done" else None
-        )
+        made = map_of(job.id) if job.kind == "train" and state == "done" else None
         return replace(
             job,
             state=state,
@@ -283,3 +281,17 @@ def _at_work(folder: Path) -> bool:
             return False
     except FileError:
         return True
+
+
+def map_of(job: str) -> str:
+    """The id of the map that a training makes.
+
+    >>> map_of("train-3")
+    'run-3'
+    """
+    return job.replace("train", "run")
+
+
+def job_of(name: str) -> str:
+    """The training that made a map."""
+    return name.replace("run", "train")
