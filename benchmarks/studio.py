@@ -72,9 +72,9 @@ class Client:
 
 
 @contextmanager
-def studio(scene: Path, project: Path) -> Iterator[Client]:
+def studio(scene: Path, project: Path, *more: str) -> Iterator[Client]:
     """A studio of a scene, in a process of its own."""
-    words = [sys.executable, "-m", "thonecls.cli", "studio", str(scene), "--no-open"]
+    words = [sys.executable, "-m", "thonecls.cli", "studio", str(scene), "--no-open", *more]
     with subprocess.Popen(
         [*words, "--project", str(project)], stdout=subprocess.PIPE, text=True
     ) as process:

@@ -24,7 +24,7 @@ import thonecls.studio
 from commands import program
 
 PAGE = Path(thonecls.studio.__file__).parent / "page"
-PATIENCE = 60.0  # seconds, for a machine that has other things to do
+PATIENCE = 120.0  # seconds, for a machine that has other things to do
 # Root may have no sandbox; WebGL is drawn by software; nothing is fetched.
 FLAGS = (
     *("--no-sandbox", "--no-first-run", "--disable-background-networking", "--disable-quic"),
@@ -40,7 +40,8 @@ def chromium() -> Iterator[Browser]:
     """A browser without a window; skips where there is none, or no built page."""
     path = program("chromium", "chromium-browser", "google-chrome")
     if not (PAGE / "index.html").exists():
-        pytest.skip("the page is not built: `make page`")
+        required = "chromium" in os.environ.get("THONECLS_REQUIRE", "").split()
+        (pytest.fail if required else pytest.skip)("the page is not built: `make page`")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -10,8 +12,12 @@ import torch
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
-from thonecls.datasets import Dataset, synthetic
+from thonecls.datasets import Dataset, Example, synthetic, write_example
 from thonecls.method.config import TrainConfig
+
+if TYPE_CHECKING:
+    from serving import Client
+    from thonecls.studio.session import Studio
 
 # Small arrays: more threads only wait for each other, here and in the programs that tests start.
 # The variable is for those, and for libraries that are not loaded yet.
@@ -58,3 +64,26 @@ def few_positives(field_scene: Dataset) -> np.ndarray[tuple[int, int], np.dtype[
     mask = np.zeros(field_scene.scene.shape, dtype=bool)
     mask.flat[np.flatnonzero(field_scene.truth == 1)[::5][:12]] = True
     return mask
+
+
+@pytest.fixture(scope="session")
+def farmland(tmp_path_factory: pytest.TempPathFactory) -> Example:
+    """A scene of 96 × 80 pixels with labels and truth, as files."""
+    return write_example(tmp_path_factory.mktemp("farmland"))
+
+
+@pytest.fixture(scope="session")
+def served(
+    farmland: Example, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Client, Studio]]:
+    """A studio on it, for all tests that leave it as it was."""
+    from serving import serving  # here: most tests need no server
+    from thonecls.studio.project import open_project
+
+    with serving(open_project(tmp_path_factory.mktemp("served") / "p", farmland.scene)) as found:
+        yield found
+
+
+@pytest.fixture
+def client(served: tuple[Client, Studio]) -> Client:
+    return served[0]

@@ -15,6 +15,7 @@ from commands import run
 from thonecls import PUExtraTreesClassifier
 from thonecls.benchmark.plan import Cell
 from thonecls.benchmark.records import append_record, claimed
+from thonecls.cli.studio import studio
 from thonecls.datasets import download, indian_pines, is_present
 from thonecls.errors import ConfigError
 from thonecls.extras import EXTRAS
@@ -33,6 +34,10 @@ def enter_cluster(folder: Path) -> object:
         return None
 
 
+def open_studio(folder: Path) -> object:
+    return studio(project=folder / "studio", open=False)
+
+
 def claim(folder: Path) -> object:
     with claimed(folder, Cell("indian-pines", 2)):
         return None
@@ -47,6 +52,8 @@ def claim(folder: Path) -> object:
         ("filelock", "a benchmark", lambda folder: append_record(folder, {})),
         ("filelock", "a benchmark", claim),
         ("distributed", "a cluster", enter_cluster),
+        ("fastapi", "the studio", open_studio),
+        ("uvicorn", "the studio", open_studio),
     ],
 )
 def test_a_missing_package_is_named_with_its_extra(

@@ -35,6 +35,7 @@ DOES_NOT_LOAD = [
     ("from thonecls.io.raster import open_raster", (*LEARNING, *TABLES, *PICTURES, *SCIPY)),
     ("from thonecls.io.inputs import read_labels", (*LEARNING, *PICTURES, *SCIPY)),
     ("from thonecls.workflow import check_scene", (*LEARNING, *PICTURES, *SCIPY)),
+    ("import thonecls.studio.launch", (*LEARNING, *PICTURES)),  # the page opens before
     (
         "import thonecls.workflow.demo, thonecls.benchmark, thonecls.methods.classifier",
         tuple(EXTRAS),
@@ -46,6 +47,7 @@ WORDS_DO_NOT_LOAD = [
     ("--version", (*ALL, "numpy")),
     ("train --help", (*ALL, "numpy")),
     ("benchmark --help", (*ALL, "numpy")),
+    ("studio --help", (*ALL, "numpy", "fastapi", "uvicorn")),
     ("methods", (*ALL, "numpy")),
     ("trian", (*ALL, "numpy")),
     ("check SCENE LABELS", (*LEARNING, *PICTURES, *SCIPY)),

@@ -87,12 +87,14 @@ export function toggleDisplay(open = $("#display-panel").hidden) {
   else if ($("#display-panel").contains(document.activeElement)) $("#display-button").focus();
 }
 
-/** Go on to the next preset, then to the first again. */
+/** Go on to the next choice of bands, then to the first again. */
 export function nextDisplay() {
   const { scene, display } = store.state;
-  const names = Object.keys(PRESETS).filter((name) => name in scene.presets);
-  const next = names[(names.indexOf(display.preset) + 1) % names.length];
-  store.set({ display: { preset: next, clip: display.clip } });
+  const three = scene.presets["three-bands"];
+  const choices = Object.keys(PRESETS).filter((name) => name in scene.presets).map((preset) => ({ preset }));
+  if (three) choices.unshift({ bands: three });
+  const at = choices.findIndex(({ preset, bands }) => preset === display.preset && String(bands) === String(display.bands));
+  store.set({ display: { ...choices[(at + 1) % choices.length], clip: display.clip } });
 }
 
 function render(panel, { scene, display, overlay }) {

@@ -44,6 +44,11 @@ export function many(n, word, words = `${word}s`) {
   return `${count(n)} ${n === 1 ? word : words}`;
 }
 
+/** Words of the library as a sentence. */
+export function sentence(words) {
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}${/[.!?]$/.test(words) ? "" : "."}`;
+}
+
 /** Text that came from a file or a server, safe as markup. */
 export function plain(text) {
   return String(text).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);

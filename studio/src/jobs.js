@@ -1,7 +1,8 @@
-// A long thing under way: how far it is, and a way to stop it.
+// Long things under way, above the results whatever tab is open: how far they are, and how to stop them.
 
 import { send } from "./api.js";
-import { plain, seconds } from "./format.js";
+import { $, fill, onAct } from "./dom.js";
+import { plain, seconds, sentence } from "./format.js";
 import { icon } from "./icons.js";
 import { attempt, store } from "./session.js";
 
@@ -10,18 +11,33 @@ export function running(kind, state = store.state) {
   return job?.state === "running" ? job : null;
 }
 
-/** The box of a running job; a network's training can also be ended early with what it learnt. */
-export function jobBox(job, { keep = false } = {}) {
+/** Show the running jobs; a network's training can also be ended early with what it learnt. */
+export function startJobs() {
+  const strip = $("#jobs");
+  onAct(strip, {
+    stop: ({ dataset }) => stop(dataset.kind, false),
+    keep: ({ dataset }) => stop(dataset.kind, true),
+  });
+  store.watch(["jobs", "methods", "gone"], (state) => {
+    const boxes = ["train", "export"].map((kind) => running(kind, state)).filter(Boolean);
+    strip.hidden = !boxes.length || state.gone;
+    fill(strip, boxes.map((job) => jobBox(job, state.methods)).join(""));
+  });
+}
+
+function jobBox(job, methods) {
   const value = job.done === null ? "" : ` value="${job.done}"`;
-  const finish = keep ? `<button class="button" data-act="keep">Finish now</button>` : "";
-  return `<div class="job" role="group" aria-label="${plain(job.words)}">
-    <div class="row apart"><span>${plain(job.words)}</span><small>${seconds(job.seconds)}</small></div>
-    <progress max="1"${value} aria-label="${plain(job.words)}"></progress>
-    <div class="row"><button class="button" data-act="stop">${icon("stop")}Stop</button>${finish}</div>
+  const network = job.kind === "train" && methods.find((method) => method.name === job.method)?.network;
+  const finish = network ? `<button class="button" data-act="keep" data-kind="${job.kind}">Finish now</button>` : "";
+  const words = plain(sentence(job.words).slice(0, -1));
+  return `<div class="job" role="group" aria-label="${words}">
+    <div class="row apart"><span>${words}</span><small>${seconds(job.seconds)}</small></div>
+    <progress max="1"${value} aria-label="${words}"></progress>
+    <div class="row">${finish}<button class="button" data-act="stop" data-kind="${job.kind}">${icon("stop")}Stop</button></div>
   </div>`;
 }
 
-export function stopJob(kind, keep = false) {
+function stop(kind, keep) {
   const job = running(kind);
   if (job) attempt(send("POST", `jobs/${job.id}/cancel`, { keep }));
 }

@@ -3,9 +3,9 @@
 import { token, watchBusy } from "./api.js";
 import { nextDisplay, startDisplay, toggleDisplay } from "./display.js";
 import { $, $$, drawIcons, fill } from "./dom.js";
-import { hectares, many, metres, percent, plain } from "./format.js";
+import { hectares, many, metres, percent, plain, sentence } from "./format.js";
 import { icon } from "./icons.js";
-import { running } from "./jobs.js";
+import { running, startJobs } from "./jobs.js";
 import { keyTable, startKeys } from "./keys.js";
 import { LAYERS, otherMap, startLayers, toggleMap, toggleSimilar, toggleSwipe } from "./layers.js";
 import { SceneMap } from "./map.js";
@@ -31,7 +31,7 @@ function draw(context, frame) {
 function toast(words, level = "") {
   const element = document.createElement("div");
   element.className = `toast ${level}`;
-  element.innerHTML = `${icon(level ? "warning" : "check")}<span>${plain(words)}</span>`;
+  element.innerHTML = `${icon(level ? "warning" : "check")}<span>${plain(level ? sentence(words) : words)}</span>`;
   $("#toasts").append(element);
   while ($$("#toasts .toast").length > 3) $("#toasts .toast").remove();
   setTimeout(() => element.remove(), TOASTS[level]);
@@ -39,8 +39,13 @@ function toast(words, level = "") {
 
 // ---- before there is a scene ----
 
+function setInert(inert) {
+  for (const part of ["#rail", "#map", "#map-top", "#zoom", "#below", "#side"]) $(part).inert = inert;
+}
+
 function curtain(title, body) {
   $("#curtain").hidden = false;
+  setInert(true);
   $("#curtain").innerHTML = `<div class="card" role="${title.startsWith("Opening") ? "status" : "alert"}"><h1>${title}</h1>${body}</div>`;
 }
 
@@ -317,7 +322,7 @@ function escape(spectra) {
 function toggleBare(sceneMap) {
   const bare = $("#app").classList.toggle("bare");
   $("#bare").setAttribute("aria-pressed", String(bare));
-  sceneMap.map.updateSize();
+  sceneMap.resize();
 }
 
 function showHelp() {
@@ -360,12 +365,20 @@ function startSpectra() {
 
 async function begin() {
   drawIcons();
+  let repaint = () => {};
+  const toggleTheme = startTheme((theme) => {
+    const button = $("#theme");
+    button.innerHTML = icon(theme === "dark" ? "sun" : "moon");
+    button.setAttribute("aria-label", theme === "dark" ? "Light colours" : "Dark colours");
+    repaint();
+  });
+  $("#theme").addEventListener("click", toggleTheme);
   if (!token) return curtainFor({ status: 401 });
   if (!hasWebGL()) {
     return curtain("This browser draws no WebGL", "<p>The studio needs WebGL 2: switch it on in the browser's settings, or take a recent Firefox, Chrome, Edge or Safari.</p>");
   }
   curtain("Opening the scene", `<progress aria-label="Opening the scene"></progress>`);
-  const sceneMap = new SceneMap($("#map"), draw);
+  const sceneMap = new SceneMap($("#map-scene"), $("#map"), draw);
   const spectra = startSpectra();
   const onPin = (pixel) => spectra.pin(pixel);
   const onHover = (pixel) => {
@@ -386,17 +399,14 @@ async function begin() {
     onPin({ row: point.row, column: point.column });
   });
   startExportPanel(toast);
+  startJobs();
   startTabs();
-  const toggleTheme = startTheme((theme) => {
-    const button = $("#theme");
-    button.innerHTML = icon(theme === "dark" ? "sun" : "moon");
-    button.setAttribute("aria-label", theme === "dark" ? "Light colours" : "Dark colours");
+  repaint = () => {
     spectra.build();
     drawHistogram();
-  });
+  };
   startKeys(keyTable(keyActions(sceneMap, spectra, pixelInHand, toggleTheme)));
   startSpace();
-  $("#theme").addEventListener("click", toggleTheme);
   $("#bare").addEventListener("click", () => toggleBare(sceneMap));
   $("#help").addEventListener("click", showHelp);
   for (const button of $$("[data-zoom]")) {
@@ -413,6 +423,7 @@ async function open() {
   try {
     await load();
     $("#curtain").hidden = true;
+    setInert(false);
     start();
   } catch (error) {
     curtainFor(error);

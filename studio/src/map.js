@@ -1,5 +1,6 @@
 // The map: the scene, one map over it or two side by side, and a canvas of marks on top. It is
-// drawn in the scene's own pixels, x = column, y = -row, so that any scene will do.
+// drawn in the scene's own pixels, x = column, y = -row, so that any scene will do. The scene has
+// an OpenLayers map of its own below, with the same view: moving the cut does not draw it again.
 
 import OlMap from "ol/Map.js";
 import View from "ol/View.js";
@@ -14,7 +15,8 @@ import { octets, picture } from "./api.js";
 
 const CLOSEST = 1 / 48; // pixels of the scene per pixel of the screen
 const MISSING = 255; // octet of a map's tile without data
-const FLY = 450; // milliseconds
+const STILL = matchMedia("(prefers-reduced-motion: reduce)").matches;
+const FLY = STILL ? 0 : 450; // milliseconds
 
 export const COLOURS = { yellow: [255, 214, 10], cyan: [0, 229, 255], magenta: [255, 64, 200] };
 
@@ -59,7 +61,7 @@ HTMLCanvasElement.prototype.getContext = function lean(type, attributes) {
 };
 
 export class SceneMap {
-  constructor(target, drawMarks) {
+  constructor(below, target, drawMarks) {
     this.drawMarks = drawMarks;
     this.sceneLayer = new WebGLTileLayer({ cacheSize: 256 });
     this.left = new WebGLTileLayer({ style: CUT_STYLE, visible: false, cacheSize: 256 });
@@ -74,11 +76,12 @@ export class SceneMap {
       layer.on("prerender", (event) => this.clip(event, layer));
       layer.on("postrender", (event) => event.context.disable(event.context.SCISSOR_TEST));
     }
+    this.base = new OlMap({ target: below, controls: [], interactions: [], layers: [this.sceneLayer] });
     this.map = new OlMap({
       target,
       controls: [],
       interactions: defaultInteractions({ keyboard: false, altShiftDragRotate: false, pinchRotate: false, doubleClickZoom: false }),
-      layers: [this.sceneLayer, this.left, this.right, this.marks],
+      layers: [this.left, this.right, this.marks],
     });
   }
 
@@ -90,20 +93,20 @@ export class SceneMap {
     const resolutions = Array.from({ length: scene.zooms }, (_, z) => 2 ** (scene.zooms - 1 - z));
     this.grid = new TileGrid({ extent, origin: [0, 0], resolutions, tileSize: 256 });
     const around = 0.5 * Math.max(scene.rows, scene.columns);
-    this.map.setView(
-      new View({
-        projection: this.projection,
-        extent: [-around, -scene.rows - around, scene.columns + around, around],
-        constrainOnlyCenter: true,
-        enableRotation: false,
-        center: [scene.columns / 2, -scene.rows / 2],
-        resolution: 1,
-        minResolution: CLOSEST,
-        maxResolution: (2 * Math.max(scene.rows, scene.columns)) / 256,
-        smoothResolutionConstraint: false,
-        constrainResolution: false,
-      }),
-    );
+    const view = new View({
+      projection: this.projection,
+      extent: [-around, -scene.rows - around, scene.columns + around, around],
+      constrainOnlyCenter: true,
+      enableRotation: false,
+      center: [scene.columns / 2, -scene.rows / 2],
+      resolution: 1,
+      minResolution: CLOSEST,
+      maxResolution: (2 * Math.max(scene.rows, scene.columns)) / 256,
+      smoothResolutionConstraint: false,
+      constrainResolution: false,
+    });
+    this.base.setView(view);
+    this.map.setView(view);
     this.fit(0);
   }
 
@@ -222,13 +225,19 @@ export class SceneMap {
 
   fit(duration = FLY) {
     const { rows, columns } = this.scene;
-    this.map.updateSize();
+    this.resize();
     this.map.getView().fit([0, -rows, columns, 0], { padding: [52, 16, 44, 16], duration });
+  }
+
+  /** Take up the place that there is now. */
+  resize() {
+    this.base.updateSize();
+    this.map.updateSize();
   }
 
   zoom(factor) {
     const view = this.map.getView();
-    view.animate({ resolution: view.getConstrainedResolution(this.resolution / factor), duration: 180 });
+    view.animate({ resolution: view.getConstrainedResolution(this.resolution / factor), duration: STILL ? 0 : 180 });
   }
 
   /** Fly to a pixel, near enough to see what it is. */
@@ -245,7 +254,7 @@ export class SceneMap {
     const edge = 0.08 * (east - west);
     const [x, y] = [column + 0.5, -row - 0.5];
     if (x < west + edge || x > east - edge || y < south + edge || y > north - edge) {
-      view.animate({ center: [x, y], duration: 120 });
+      view.animate({ center: [x, y], duration: STILL ? 0 : 120 });
     }
   }
 }

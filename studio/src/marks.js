@@ -4,7 +4,7 @@
 const FILL = { positive: "#0072b2", negative: "#d55e00", unknown: "#6b7480" };
 const CASING = "#ffffff";
 const SMALL = 7; // screen pixels: labels are drawn no smaller
-const PLAIN = 20_000; // labels in sight: more are drawn without a casing
+const PLAIN = 20_000; // labels in sight: more are drawn as the pixels they are
 
 /** Draw everything onto the canvas; `view` tells what of the scene is in sight. */
 export function drawMarks(context, frame, { state, stroke, hover, blind }) {
@@ -28,15 +28,17 @@ function drawLabels(context, { place, scale, view }, state) {
     seen[kind].push(column, row);
     total += 1;
   }
-  const size = Math.max(SMALL, Math.min(scale, 14 + 0.35 * scale));
+  const many = total > PLAIN;
+  const size = many ? Math.max(1.5, scale) : Math.max(SMALL, Math.min(scale, 14 + 0.35 * scale));
   for (const [kind, places] of Object.entries(seen)) {
     if (!places.length) continue;
     const path = new Path2D();
     for (let i = 0; i < places.length; i += 2) {
       const [x, y] = place(places[i] + 0.5, places[i + 1] + 0.5);
-      addShape(path, kind, x, y, size / 2);
+      if (many) path.rect(x - size / 2, y - size / 2, size, size);
+      else addShape(path, kind, x, y, size / 2);
     }
-    if (total < PLAIN) {
+    if (!many) {
       context.lineWidth = 3;
       context.strokeStyle = CASING;
       context.stroke(path);

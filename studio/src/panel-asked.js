@@ -4,7 +4,7 @@ import { send } from "./api.js";
 import { $, fill, message, onAct } from "./dom.js";
 import { count, hectares, many, percent, plain } from "./format.js";
 import { icon } from "./icons.js";
-import { jobBox, running, stopJob } from "./jobs.js";
+import { running } from "./jobs.js";
 import { attempt, change, KINDS, mapOf, store, WORDS } from "./session.js";
 
 const SUGGESTED = 10;
@@ -24,7 +24,6 @@ export function startAskedPanels(flyTo) {
     ...common,
     draw: () => draw(Number($("#sample-size")?.value ?? 60)),
     end: () => attempt(send("DELETE", "verification")).then((found) => found && take("verification", found)),
-    stop: () => stopJob("export"),
   });
   store.watch(["suggestions", "maps", "jobs", "settings", "current", "gone", "labels"], renderNext);
   store.watch(["verification", "maps", "jobs", "settings", "current", "gone"], renderVerify);
@@ -165,9 +164,7 @@ function renderVerify(state) {
   if (!mapOf("run", state)) {
     parts.push(`<section>${message("", "Needs a learnt map: label ten pixels of the class, and it is made.", "help")}</section>`);
   } else if (verification.state === "preparing") {
-    const job = running("export", state);
-    const waiting = `<div class="job"><p>Writing the map that is verified</p><progress aria-label="Writing the map"></progress></div>`;
-    parts.push(`<section>${job ? jobBox(job) : waiting}</section>`);
+    parts.push(`<section><p>The map is written first, as it will be exported. Then the points are drawn.</p><progress aria-label="The map is written"></progress></section>`);
   } else if (verification.state === "asking") {
     const { points, result, stale } = verification;
     if (stale) parts.push(`<section>${message("check", "The export has changed since these points were drawn: draw anew to verify it.")}</section>`);

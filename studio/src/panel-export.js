@@ -2,15 +2,14 @@
 
 import { address, send } from "./api.js";
 import { $, fill, message, onAct } from "./dom.js";
-import { bytes, plain } from "./format.js";
+import { bytes, plain, sentence } from "./format.js";
 import { icon } from "./icons.js";
-import { jobBox, running, stopJob } from "./jobs.js";
+import { running } from "./jobs.js";
 import { attempt, mapOf, store } from "./session.js";
 
 export function startExportPanel(onCopied) {
   onAct($("#panel-export"), {
     export: exportMap,
-    stop: () => stopJob("export"),
     copy: async () => {
       try {
         await navigator.clipboard.writeText(store.state.export.command);
@@ -44,13 +43,11 @@ function render(state) {
   }
   const at = state.cuts[map.id]?.at ?? Math.round(200 * map.cut);
   const lines = [`<p>${plain(map.name)}, at the cut ${(at / 200).toFixed(3)}.</p>`];
-  if (job) lines.push(jobBox(job));
-  else {
-    if (jobs.export?.state === "failed") lines.push(message("poor", jobs.export.error ?? "The export failed."));
-    if (made.ready && made.stale) lines.push(message("check", "The map or its cut has changed since: export it again."));
-    const first = !made.ready || made.stale;
-    lines.push(`<button class="button wide${first ? " primary" : ""}" data-act="export"${gone ? " disabled" : ""}>${icon("download")}${made.ready ? "Export again" : "Export"} <kbd>X</kbd></button>`);
-  }
+  if (jobs.export?.state === "failed") lines.push(message("poor", sentence(jobs.export.error ?? "The export failed")));
+  if (made.ready && made.stale && !job) lines.push(message("check", "The map or its cut has changed since: export it again."));
+  const words = job ? "Exporting" : made.ready ? "Export again" : "Export";
+  const first = !made.ready || made.stale ? " primary" : "";
+  lines.push(`<button class="button wide${first}" data-act="export"${gone || job ? " disabled" : ""}>${icon("download")}${words} <kbd>X</kbd></button>`);
   parts.push(`<section>${lines.join("")}</section>`);
   if (made.ready) parts.push(filesMarkup(made));
   fill($("#panel-export"), parts.join(""));

@@ -2,9 +2,9 @@
 
 import { send } from "./api.js";
 import { $, fill, message, onAct } from "./dom.js";
-import { count, hectares, many, percent, plain, seconds } from "./format.js";
+import { count, hectares, many, percent, plain, seconds, sentence } from "./format.js";
 import { icon } from "./icons.js";
-import { jobBox, running, stopJob } from "./jobs.js";
+import { running } from "./jobs.js";
 import { attempt, loadCut, mapOf, moveCut, shownMap, store } from "./session.js";
 import { colour } from "./theme.js";
 import { locked } from "./tools.js";
@@ -57,14 +57,12 @@ export function startMapPanel() {
   slider.addEventListener("input", () => moveCut(shownMap(), Number(slider.value)));
   onAct(panel, {
     train,
-    stop: () => stopJob("train"),
-    keep: () => stopJob("train", true),
     own: () => moveCut(shownMap(), null),
   });
   new ResizeObserver(drawHistogram).observe($("#histogram"));
   store.watch(["labels", "settings", "methods", "jobs", "gone"], render);
   store.watch(["labels", "maps", "layer", "settings", "tab", "verification"], renderMap);
-  store.watch(["cuts", "layer", "maps"], renderCut);
+  store.watch(["cuts", "layer", "maps", "overlay"], renderCut);
   store.watch(["maps", "layer", "swipe"], (state) => {
     loadCut(shownMap(state));
     if (state.swipe) loadCut(mapOf(state.swipe.left, state));
@@ -108,19 +106,14 @@ function methodWords(method) {
   return method.words ? `${method.name}: ${method.words}` : method.name;
 }
 
-function trainingMarkup({ labels, methods, settings, jobs, gone }, job) {
-  if (job) {
-    const network = methods.find((method) => method.name === (job.method ?? settings.method))?.network;
-    return jobBox(job, { keep: network });
-  }
+function trainingMarkup({ labels, jobs, gone }, job) {
   const last = jobs.train;
   const lacking = FEWEST - labels.counts.positive;
   const parts = [];
-  if (last?.state === "failed") parts.push(message("poor", last.error ?? "Training failed."));
-  if (last?.state === "cancelled") parts.push(`<p class="note">Stopped. Nothing was changed.</p>`);
-  parts.push(
-    `<button class="button wide" data-act="train"${lacking > 0 || gone ? " disabled" : ""}>${icon("play")}Learn now <kbd>T</kbd></button>`,
-  );
+  if (last?.state === "failed") parts.push(message("poor", sentence(last.error ?? "Training failed")));
+  if (last?.state === "cancelled") parts.push(`<p class="note">Stopped. The map is as it was.</p>`);
+  const off = lacking > 0 || gone || job ? " disabled" : "";
+  parts.push(`<button class="button wide" data-act="train"${off}>${icon("play")}${job ? "Learning" : "Learn now"} <kbd>T</kbd></button>`);
   if (lacking > 0) parts.push(`<p class="note">Needs ${many(lacking, "more label")} of the class.</p>`);
   return parts.join("");
 }
@@ -168,21 +161,17 @@ function renderCut(state) {
     $("#figures"),
     `<div><dt>Mapped</dt><dd>${percent(cut.share[at])}<small>of the scene</small></dd></div>
      <div><dt>Area</dt><dd>${cut.hectares ? hectares(cut.hectares[at]) : count(Math.round(cut.share[at] * cut.pixels))}<small>${cut.hectares ? "mapped" : "pixels"}</small></dd></div>
-     <div><dt>Found</dt><dd>${recall}<small>${why}</small></dd></div>`,
+     ${map.kind === "similar" ? "" : `<div><dt>Found</dt><dd>${recall}<small>${why}</small></dd></div>`}`,
   );
   $("#cut-value").textContent = `cut ${(at / 200).toFixed(3)}`;
   const own = Math.round(200 * cut.own_cut);
   const back = at === own ? "" : `<button class="button link" data-act="own">Back to ${(own / 200).toFixed(3)}</button>`;
-  fill($("#cut-legend"), `<span class="of-scene"><i></i>scene</span>${cut.labels ? `<span class="of-labels"><i></i>labels left out</span>` : ""}`);
+  const ramp = state.overlay?.ramp ? `<span>0<i class="ramp"></i>1</span>` : "";
+  fill($("#cut-legend"), `<span class="of-scene"><i></i>scene</span>${cut.labels ? `<span class="of-labels"><i></i>labels left out</span>` : ""}${ramp}`);
   const note = at === own && cut.reason ? `<details><summary>Why here</summary><p class="note">${plain(sentence(cut.reason))}</p></details>` : "";
   const caution = cut.caution && !map.verdict ? message("check", sentence(cut.caution)) : "";
   fill($("#cut-note"), `${back}${note}${caution}`);
   drawHistogram();
-}
-
-/** Words of the library as a sentence. */
-function sentence(words) {
-  return `${words[0].toUpperCase()}${words.slice(1)}${/[.!?]$/.test(words) ? "" : "."}`;
 }
 
 /** Bars of the scene and of the labels by probability, their square roots, and the cut. */

@@ -52,7 +52,8 @@ function lose() {
 export async function load() {
   const [state, labels] = await Promise.all([get("state"), get("labels")]);
   server = state.server;
-  const jobs = Object.fromEntries(state.jobs.map((job) => [job.kind, job]));
+  const last = state.jobs.toSorted((a, b) => (a.state === "running") - (b.state === "running"));
+  const jobs = Object.fromEntries(last.map((job) => [job.kind, job]));
   const { scene, overview, settings, methods, maps, suggestions, verification, project } = state;
   const pixels = new Map();
   for (const kind of KINDS) for (const flat of labels[kind]) pixels.set(flat, kind);

@@ -98,7 +98,6 @@ def walk(
     """Use the studio as its users do, and take pictures on the way."""
     film = Film(studio, 960)
     page = studio.page
-    save(studio, folder / "empty.png")
     film.shoot(1500)
     studio.press("p")
     for row, column in pixels[:3]:
@@ -145,7 +144,6 @@ def walk(
         "studio.store.state.cuts[studio.store.state.maps.findLast(m => m.kind === 'run').id]"
     )
     film.shoot(1500, 900)
-    save(studio, folder / "answered.png")
     studio.press("r")
     page.locator("#sample-size").select_option("30")
     page.get_by_role("button", name="Begin").click()

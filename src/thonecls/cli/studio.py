@@ -62,9 +62,10 @@ def studio(
     """
     for package in ("fastapi", "uvicorn"):
         need(package, "the studio")
-    from thonecls.studio.launch import serve
+    from thonecls.studio.launch import check_host, serve
     from thonecls.studio.project import begin_example, open_project, read_facts
 
+    check_host(host, i_know)
     if scene is None and labels is not None:
         raise ConfigError("labels belong to a scene: name the scene first")
     folder = project or Path(EXAMPLE if scene is None else f"{scene.stem}-studio")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from thonecls.errors import ThoneclsError
 from thonecls.files import write_atomically
 from thonecls.io.vector import points_path, read_points, write_points
-from thonecls.studio.jobs import Job
+from thonecls.studio.jobs import Job, job_of
 from thonecls.studio.project import EXPORT, VERIFICATION
 from thonecls.studio.refusals import ConflictError, NothingThereError
 
@@ -68,7 +68,7 @@ class Asking:
         if shown is None:
             raise ConflictError("nothing is trained yet: train first, then ask for suggestions")
         name = shown.facts.id
-        folder = studio.jobs.folder / name.replace("run", "train")
+        folder = studio.jobs.folder / job_of(name)
         with self._lock:
             number = len(list(folder.glob("suggestions-*"))) + 1
             answered, _ = studio.labels.all()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from thonecls.methods import METHODS
 from thonecls.studio.job import EXPORTED
-from thonecls.studio.jobs import Job
+from thonecls.studio.jobs import Job, job_of
 from thonecls.studio.project import EXPORT
 from thonecls.studio.refusals import ConflictError, NothingThereError
 
@@ -57,9 +57,9 @@ class Exporting:
         shown = newest if name is None else studio.find_map(name)
         if shown is None or shown.facts.kind != "run":
             raise ConflictError("only the map of a training can be exported: train first")
-        studio.check_idle("export")
+        studio.check_idle("an export", "export")
         facts = shown.facts
-        made = studio.jobs.folder / facts.id.replace("run", "train")
+        made = studio.jobs.folder / job_of(facts.id)
         spec = studio.jobs.spec(made.name)
         moved = facts.cut != facts.own_cut
         folder = studio.jobs.next_folder("export")

@@ -49,7 +49,7 @@ class Guard:
         if refusal := self._refuse(scope, headers):
             await _answer(send, *refusal)
             return
-        begun, size = False, 0
+        size = 0
 
         async def count() -> Message:
             nonlocal size
@@ -60,19 +60,17 @@ class Guard:
             return message
 
         async def add(message: Message) -> None:
-            nonlocal begun
+            if size > MOST_BODY:  # whatever was made of the error
+                if message["type"] == "http.response.start":
+                    await _answer(send, *_TOO_LARGE)
+                return
             if message["type"] == "http.response.start":
-                begun = True
                 own = {name for name, _ in message["headers"]}
                 more = [(name, value) for name, value in HEADERS.items() if name not in own]
                 message["headers"] = [*message["headers"], *more]
             await send(message)
 
-        try:
-            await self.app(scope, count, add)
-        except _TooLargeError:
-            if not begun:
-                await _answer(send, *_TOO_LARGE)
+        await self.app(scope, count, add)
 
     def _refuse(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
         host = headers.get(b"host", b"").decode("latin-1").lower()

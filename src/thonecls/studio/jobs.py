@@ -43,10 +43,15 @@ class Job:
 
 
 class Jobs:
-    """The jobs of a project, each in a folder below `folder`; on_change hears of each step."""
+    """The jobs of a project, each in a folder below `folder`.
 
-    def __init__(self, folder: Path, on_change: Callable[[Job], None]) -> None:
-        self.folder, self.on_change = folder, on_change
+    on_change hears of each step; on_done of a good end, before anybody else can see it.
+    """
+
+    def __init__(
+        self, folder: Path, on_change: Callable[[Job], None], on_done: Callable[[Job], None]
+    ) -> None:
+        self.folder, self.on_change, self.on_done = folder, on_change, on_done
         self._jobs: dict[str, Job] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._lock = threading.RLock()
@@ -210,6 +215,11 @@ class Jobs:
                     )
                     content = {**_read(folder / STATUS, {}), "state": "failed", "error": told.error}
                     write_atomically(folder / STATUS, json.dumps(content).encode())
+            if told.state == "done":
+                self.on_done(told)
+            with self._lock:
+                if self._jobs[name].state != "running":  # cancelled in this moment
+                    return
                 self._jobs[name] = told
             if told != job:
                 self.on_change(told)
@@ -228,9 +238,7 @@ class Jobs:
         """A job as its status tells of it."""
         status = _read(folder / STATUS, {})
         state = status.get("state", job.state)
-        made = (
-            folder.name.replace("train", "run") if job.kind == "train" and state == "done" else None
-        )
+        made = map_of(job.id) if job.kind == "train" and state == "done" else None
         return replace(
             job,
             state=state,
@@ -273,3 +281,17 @@ def _at_work(folder: Path) -> bool:
             return False
     except FileError:
         return True
+
+
+def map_of(job: str) -> str:
+    """The id of the map that a training makes.
+
+    >>> map_of("train-3")
+    'run-3'
+    """
+    return job.replace("train", "run")
+
+
+def job_of(name: str) -> str:
+    """The training that made a map."""
+    return name.replace("run", "train")

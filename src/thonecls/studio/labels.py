@@ -18,48 +18,21 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pyproj import CRS
-from pyproj.exceptions import CRSError
 
 from thonecls.errors import FileError, LabelError
 from thonecls.io.grid import Grid
+from thonecls.studio.geopackage import create, database_errors, insert, run_all
 
 IntArray = NDArray[np.int64]
 ByteArray = NDArray[np.uint8]
 Kind = Literal["positive", "negative", "unknown", "erase"]
 Origin = Literal["stroke", "suggestion"]
 
-LAYER = "labels"
 KINDS = ("positive", "negative", "unknown")  # of the states 1, 2 and 3; 0 is no label
 PRESENT = (None, 1, 0, None)  # of each state, in the layer
 SUGGESTED = 4  # added to the state of an answer to a suggestion
 MOST = 1_000_000  # labels
 MOST_STROKE = 200_000  # pixels
-PACKAGE, VERSION = 0x47504B47, 10300  # "GPKG", 1.3
-CUSTOM = 100_000  # the number of a CRS that has none
-POINT = np.dtype(  # of a GeoPackage: its header, then well-known binary
-    [
-        *(("magic", "S2"), ("flags", "<u2"), ("srs", "<i4"), ("order", "u1"), ("type", "<u4")),
-        *(("x", "<f8"), ("y", "<f8")),
-    ]
-)
-TABLES = """
-CREATE TABLE gpkg_spatial_ref_sys (srs_name TEXT NOT NULL, srs_id INTEGER PRIMARY KEY,
-    organization TEXT NOT NULL, organization_coordsys_id INTEGER NOT NULL,
-    definition TEXT NOT NULL, description TEXT);
-CREATE TABLE gpkg_contents (table_name TEXT NOT NULL PRIMARY KEY, data_type TEXT NOT NULL,
-    identifier TEXT UNIQUE, description TEXT DEFAULT '',
-    last_change DATETIME NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
-    min_x DOUBLE, min_y DOUBLE, max_x DOUBLE, max_y DOUBLE, srs_id INTEGER,
-    CONSTRAINT fk_gc_r_srs_id FOREIGN KEY (srs_id) REFERENCES gpkg_spatial_ref_sys (srs_id));
-CREATE TABLE gpkg_geometry_columns (table_name TEXT NOT NULL, column_name TEXT NOT NULL,
-    geometry_type_name TEXT NOT NULL, srs_id INTEGER NOT NULL, z TINYINT NOT NULL,
-    m TINYINT NOT NULL, CONSTRAINT pk_geom_cols PRIMARY KEY (table_name, column_name),
-    CONSTRAINT fk_gc_tn FOREIGN KEY (table_name) REFERENCES gpkg_contents (table_name),
-    CONSTRAINT fk_gc_srs FOREIGN KEY (srs_id) REFERENCES gpkg_spatial_ref_sys (srs_id));
-CREATE TABLE labels (fid INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, geom POINT,
-    present INTEGER, origin TEXT);
-"""
 OPERATIONS = """
 CREATE TABLE studio_operations (id INTEGER PRIMARY KEY AUTOINCREMENT, words TEXT NOT NULL,
     made TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
@@ -93,15 +66,16 @@ class Labels:
         self._lock = threading.RLock()
         self._pending: tuple[IntArray, ByteArray] | None = None
         made = not path.exists()
-        with _database_errors(path):
+        with database_errors(path):
             self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
             try:
-                self._database.execute("PRAGMA journal_mode = WAL")
                 self._database.execute("PRAGMA synchronous = FULL")  # each commit is on disk
                 if made or not self._has_tables():
                     with self._writing() as database:
-                        _create(database, grid)
-                        _run_all(database, OPERATIONS)
+                        create(database, grid)
+                        run_all(database, OPERATIONS)
+                # Only now: GDAL knows a GeoPackage by the first bytes of the file itself.
+                self._database.execute("PRAGMA journal_mode = WAL")
                 self._states = self._read()
                 row = self._one("SELECT number FROM studio_revision")
                 self.revision = 0 if row is None else int(row[0])
@@ -209,7 +183,7 @@ class Labels:
         """Give pixels these states on disk; in memory once that is done (see `_writing`)."""
         gone = pixels[states == 0]
         database.executemany("DELETE FROM labels WHERE fid = ?", ((p + 1,) for p in gone.tolist()))
-        _insert(database, self.grid, pixels[states > 0], states[states > 0])
+        insert(database, self.grid, pixels[states > 0], _columns(states[states > 0]))
         database.execute("UPDATE studio_revision SET number = number + 1")
         self._pending = (pixels, states)
         return Change(self.revision + 1, pixels, states)
@@ -218,7 +192,7 @@ class Labels:
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction: all of it is on disk when it is left, or nothing is changed."""
         self._pending = None
-        with _database_errors(self.path):
+        with database_errors(self.path):
             self._database.execute("BEGIN IMMEDIATE")
             try:
                 yield self._database
@@ -260,16 +234,22 @@ def write_copy(path: Path, grid: Grid, pixels: IntArray, states: ByteArray) -> N
     """A GeoPackage of some labels, without operations, whole or not at all."""
     unfinished = path.with_name(f".{path.stem}.part.gpkg")
     unfinished.unlink(missing_ok=True)
-    with _database_errors(path):
+    with database_errors(path):
         database = sqlite3.connect(unfinished, isolation_level=None)
         try:
             database.execute("BEGIN")
-            _create(database, grid)
-            _insert(database, grid, pixels, states)
+            create(database, grid)
+            insert(database, grid, pixels, _columns(states))
             database.execute("COMMIT")
         finally:
             database.close()
     unfinished.replace(path)
+
+
+def _columns(states: ByteArray) -> Iterator[tuple[int | None, str]]:
+    """The columns `present` and `origin` of labels in these states."""
+    for state in states.tolist():
+        yield PRESENT[state % SUGGESTED], "suggestion" if state >= SUGGESTED else "stroke"
 
 
 def _state(present: int | None, origin: str | None) -> int:
@@ -277,89 +257,13 @@ def _state(present: int | None, origin: str | None) -> int:
     return state + SUGGESTED * (origin == "suggestion")
 
 
-def _create(database: sqlite3.Connection, grid: Grid) -> None:
-    """The tables of a GeoPackage with an empty layer of labels."""
-    database.execute(f"PRAGMA application_id = {PACKAGE}")
-    database.execute(f"PRAGMA user_version = {VERSION}")
-    _run_all(database, TABLES)
-    number, own = _spatial_reference(grid)
-    known = [
-        ("Undefined Cartesian SRS", -1, "NONE", -1, "undefined", None),
-        ("Undefined geographic SRS", 0, "NONE", 0, "undefined", None),
-        ("WGS 84 geodetic", 4326, "EPSG", 4326, CRS.from_epsg(4326).to_wkt("WKT1_GDAL"), None),
-    ]
-    rows = {row[1]: row for row in ([*known, own] if own else known)}
-    database.executemany(
-        "INSERT INTO gpkg_spatial_ref_sys VALUES (?, ?, ?, ?, ?, ?)", rows.values()
-    )
-    a, b, c, d, e, f = grid.transform[:6]
-    corners = [(x, y) for x in (0, grid.shape[1]) for y in (0, grid.shape[0])]
-    xs = [a * x + b * y + c for x, y in corners]
-    ys = [d * x + e * y + f for x, y in corners]
-    database.execute(
-        "INSERT INTO gpkg_contents (table_name, data_type, identifier, min_x, min_y, max_x, max_y, "
-        "srs_id) VALUES (?, 'features', ?, ?, ?, ?, ?, ?)",
-        (LAYER, LAYER, min(xs), min(ys), max(xs), max(ys), number),
-    )
-    database.execute(
-        "INSERT INTO gpkg_geometry_columns VALUES (?, 'geom', 'POINT', ?, 0, 0)", (LAYER, number)
-    )
+def kinds_of(states: ByteArray) -> NDArray[np.str_]:
+    """The kinds of labels by their states.
 
-
-def _run_all(database: sqlite3.Connection, statements: str) -> None:
-    # One by one: executescript would end the transaction.
-    for statement in statements.split(";"):
-        if statement.strip():
-            database.execute(statement)
-
-
-def _spatial_reference(grid: Grid) -> tuple[int, tuple[Any, ...] | None]:
-    """The number of the scene's CRS in a GeoPackage, -1 for none, and what is told of it."""
-    if grid.crs is None:
-        return -1, None
-    crs = CRS.from_wkt(grid.crs)
-    authority, code = crs.to_authority() or ("NONE", str(CUSTOM))
-    if not code.isdecimal():
-        authority, code = "NONE", str(CUSTOM)
-    text = grid.crs
-    with suppress(CRSError):  # not every CRS can be told in the older form
-        text = crs.to_wkt("WKT1_GDAL")
-    return int(code), (crs.name, int(code), authority, int(code), text, None)
-
-
-def _insert(database: sqlite3.Connection, grid: Grid, pixels: IntArray, states: ByteArray) -> None:
-    number, _ = _spatial_reference(grid)
-    rows, columns = np.divmod(pixels, grid.shape[1])
-    a, b, c, d, e, f = grid.transform[:6]
-    x, y = columns + 0.5, rows + 0.5
-    points = np.zeros(len(pixels), POINT)
-    points["magic"], points["flags"], points["srs"] = b"GP", 0x0100, number  # version 0, flags 1
-    points["order"], points["type"] = 1, 1  # little endian, a point
-    points["x"], points["y"] = a * x + b * y + c, d * x + e * y + f
-    database.executemany(
-        "INSERT OR REPLACE INTO labels (fid, geom, present, origin) VALUES (?, ?, ?, ?)",
-        (
-            (
-                pixel + 1,
-                point.tobytes(),
-                PRESENT[state % SUGGESTED],
-                "suggestion" if state >= SUGGESTED else "stroke",
-            )
-            for pixel, state, point in zip(pixels.tolist(), states.tolist(), points, strict=True)
-        ),
-    )
-
-
-@contextmanager
-def _database_errors(path: Path) -> Iterator[None]:
-    """What SQLite refuses, as an error that says what to do."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise FileError(
-            f"cannot use {path} ({error}): see whether the disk is full or another program holds "
-            "the file, or choose another --project"
-        ) from error
+    >>> kinds_of(np.array([1, 6, 3], np.uint8)).tolist()
+    ['positive', 'negative', 'unknown']
+    """
+    return np.array(["", *KINDS])[states % SUGGESTED]
 
 
 def answers_among(states: Sequence[int] | ByteArray) -> NDArray[np.bool_]:

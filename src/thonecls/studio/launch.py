@@ -6,11 +6,12 @@ import ipaddress
 import json
 import os
 import secrets
+import signal
 import socket
 import threading
 import webbrowser
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -32,6 +33,17 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self.studio = studio
 
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take signals as a wish to end; uvicorn's own way sends them on after the end."""
+        wishes = (signal.SIGINT, signal.SIGTERM)
+        before = {wish: signal.signal(wish, self.handle_exit) for wish in wishes}
+        try:
+            yield
+        finally:
+            for wish, handler in before.items():
+                signal.signal(wish, handler)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self.studio.events.close()
         super().handle_exit(sig, frame)
@@ -47,11 +59,7 @@ def serve(
     on_start: Callable[[str], None],
 ) -> None:
     """Serve a project until somebody ends it; on_start hears the address."""
-    if not _is_loopback(host) and not known_risk:
-        raise ConfigError(
-            f"--host {host} lets others on the network reach your files, without encryption: say "
-            "--i-know if that is meant, or leave --host out"
-        )
+    check_host(host, known_risk)
     project.folder.mkdir(parents=True, exist_ok=True)
     with locked(project.folder):
         studio = Studio(project)
@@ -79,6 +87,15 @@ def serve(
                 _Server(config, studio).run(sockets=[listening])
         finally:
             studio.close()
+
+
+def check_host(host: str, known_risk: bool) -> None:
+    """Refuse to be reached from elsewhere, unless somebody knows what that means."""
+    if not _is_loopback(host) and not known_risk:
+        raise ConfigError(
+            f"--host {host} lets others on the network reach your files, without encryption: say "
+            "--i-know if that is meant, or leave --host out"
+        )
 
 
 def _is_loopback(host: str) -> bool:

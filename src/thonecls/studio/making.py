@@ -33,6 +33,7 @@ FOLDS = 3
 FEW = 4  # labels left out that tell where to cut
 FOUND = 0.9  # of them
 MOST_MAPPED = 0.1  # of the scene, at first
+COMPARED = 100  # labels, and spectra of what is not the class, that a pixel is compared with
 FEW_MAPPED = 0.05  # of it, where labels tell nothing
 NO_MORE = f"the {MOST_MAPPED:.0%} of the scene most like the labels, and no more at first"
 NEAREST = 0.02  # of the scene, the share that similar pixels are at first
@@ -43,15 +44,24 @@ PARTIAL = (
 
 
 def quick_map(
-    view: SceneView, pixels: IntArray, spectra: FloatArray, revision: int, seed: int = 0
+    view: SceneView,
+    pixels: IntArray,
+    spectra: FloatArray,
+    revision: int,
+    *,
+    others: FloatArray | None = None,
+    seed: int = 0,
 ) -> LiveMap:
     """A map at once, of labels whose spectra are known: (n, C) in the bands in use.
 
     By the angle to the nearest label; a matched filter needs more labels than that to be better.
+    others: spectra that are not the class; what is more like them than like a label is left out.
     """
     began = time.perf_counter()
     known = np.isfinite(spectra).all(axis=1)
     pixels, spectra = pixels[known], spectra[known]
+    if others is not None:
+        others = others[np.isfinite(others).all(axis=1)]
     if not pixels.size:
         raise LabelError("no positive label lies on a valid pixel: label where there are data")
     if pixels.size > MOST_LABELS:
@@ -62,10 +72,12 @@ def quick_map(
     if pixels.size < FILTERED:
         method, name = "sam", "angle to the nearest label"
         score, left_out, reason = _by_angle(view.background, spectra, folds)
+        score = _but(score, spectra, others)
         octets, cut = encode(score(_as_row(view.background))[0]), 0.5
     else:
         method, name = "matched-filter", "matched filter"
         score, left_out, reason = _by_filter(view.background, spectra, folds, seed)
+        score = _but(score, spectra, others)
         octets = encode(score(_as_row(view.background))[0])
         most = snap(min(1.0, float(np.quantile(octets, 1 - MOST_MAPPED)) / LEVELS))
         cut, reason = (0.5, reason) if most <= 0.5 else (most, NO_MORE)
@@ -128,6 +140,26 @@ def angle_scores(targets: NDArray[np.float64], scale: float) -> Score:
         return found
 
     return score
+
+
+def _but(score: Score, spectra: FloatArray, others: FloatArray | None) -> Score:
+    """The same scores, 0 where a spectrum is nearer to one of the others than to any label."""
+    if others is None or not len(others):
+        return score
+    own, refused = (
+        part[np.linspace(0, len(part) - 1, min(len(part), COMPARED)).astype(int)].astype(np.float64)
+        for part in (spectra, others)
+    )
+
+    def scored(scene: Scene) -> FloatArray:
+        found = score(scene)
+        flat = scene.cube.reshape(scene.bands, -1).T.astype(np.float64)
+        away = (spectral_angles(flat, part).min(axis=1) for part in (own, refused))
+        other = np.greater(*away).reshape(scene.shape)
+        found[other & scene.valid] = 0
+        return found
+
+    return scored
 
 
 def _nearness(angles: NDArray[np.float64], scale: float) -> FloatArray:

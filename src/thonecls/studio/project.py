@@ -23,6 +23,7 @@ from thonecls.workflow.options import TrainOptions
 
 FACTS, LABELS, ADDRESS = "studio.json", "labels.gpkg", ".address.json"
 JOBS, EXPORT, CACHE, VERIFICATION = "jobs", "export", "cache", "verification"
+MOST_AUTO = 4_000_000  # pixels of a scene that is trained on without being asked
 ANOTHER = "choose another --project"
 
 
@@ -101,7 +102,7 @@ def open_project(
             raise ConfigError(f"{folder} holds no project yet: name a scene")
         options = scene_options or SceneOptions()
         opened = read_scene(scene, options, labels=labels, label_options=label_options)
-        project = Project(folder, opened, _resolved(opened, options), Settings(rgb=rgb))
+        project = Project(folder, opened, _resolved(opened, options), _settings(opened, rgb))
         if labels is not None:
             found = read_labels(labels, opened.grid, label_options)
             none = np.empty(0, np.int64)
@@ -117,7 +118,8 @@ def open_project(
                 f"{folder} has its own labels already: leave out {labels}, or {ANOTHER}"
             )
         options = known["scene_options"]
-        if scene_options not in (None, SceneOptions(), options):
+        asked = asdict(scene_options or SceneOptions())  # as flags it is of another class
+        if asked not in (asdict(SceneOptions()), asdict(options)):
             raise FileError(
                 f"{folder} reads its scene by other options: leave them out, or {ANOTHER}"
             )
@@ -138,6 +140,12 @@ def begin_example(folder: Path) -> Project:
         array[:] = data.scene.cube
     rgb = tuple(band + 1 for band in data.rgb)
     return open_project(folder, path, SceneOptions(bands_axis="first"), label="corn", rgb=rgb)
+
+
+def _settings(opened: SceneInput, rgb: tuple[int, ...] | None) -> Settings:
+    """Of a new project; to map a large scene after every few clicks would keep a machine busy."""
+    rows, columns = opened.grid.shape
+    return Settings(auto=rows * columns <= MOST_AUTO, rgb=rgb)
 
 
 def _resolved(opened: SceneInput, options: SceneOptions) -> SceneOptions:

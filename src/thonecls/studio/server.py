@@ -7,20 +7,28 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import Body, FastAPI, Header, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from fastapi.responses import StreamingResponse as Stream
-from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from thonecls.errors import ConfigError, ThoneclsError
-from thonecls.studio.asking import Answer
 from thonecls.studio.events import encode
 from thonecls.studio.guard import Guard
-from thonecls.studio.labels import MOST_STROKE, Kind, Origin
+from thonecls.studio.messages import (
+    Answered,
+    Cancel,
+    Changes,
+    Cut,
+    Export,
+    Pixel,
+    Size,
+    Stroke,
+    Training,
+)
 from thonecls.studio.refusals import ConflictError, NothingThereError, NotReadyError
 from thonecls.studio.session import Studio
 from thonecls.studio.strokes import brush_pixels, lasso_pixels, listed_pixels
@@ -46,104 +54,11 @@ TYPES = {
 REPORT_POLICY = (
     "default-src 'none'; img-src data:; style-src 'unsafe-inline'; font-src data:; sandbox"
 )
-MOST_POINTS = 20_000  # of a lasso or a brush's path
-MOST_RADIUS = 500.0  # pixels
-MOST_ASKED = 1000  # points of a verification, places of a suggestion
 POINTS, PLACES = 60, 10  # of them, unless told
 log = logging.getLogger(__name__)
 
-Whole = Annotated[int, Field(ge=-(2**31), le=2**31)]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
 By = Annotated[str | None, Header(alias="X-Thonecls-Client", max_length=100)]
 Version = Annotated[str | None, Query(alias="v", max_length=100)]
-
-
-class Message(BaseModel):
-    """What a page sends: exactly these fields, of exactly these types."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class Stroke(Message):
-    """Pixels to be labelled, by one of three ways to say which."""
-
-    kind: Kind
-    origin: Origin = "stroke"
-    pixels: (
-        Annotated[
-            list[Annotated[list[Whole], Field(min_length=2, max_length=2)]],
-            Field(min_length=1, max_length=MOST_STROKE),
-        ]
-        | None
-    ) = None
-    polygon: (
-        Annotated[
-            list[Annotated[list[Finite], Field(min_length=2, max_length=2)]],
-            Field(max_length=MOST_POINTS),
-        ]
-        | None
-    ) = None
-    path: (
-        Annotated[
-            list[Annotated[list[Finite], Field(min_length=2, max_length=2)]],
-            Field(min_length=1, max_length=MOST_POINTS),
-        ]
-        | None
-    ) = None
-    radius: Annotated[float, Field(ge=0, le=MOST_RADIUS, allow_inf_nan=False)] | None = None
-
-
-class Pixel(Message):
-    """A pixel of the scene."""
-
-    row: Whole
-    column: Whole
-
-
-class Cut(Message):
-    """A cut, None for the map's own."""
-
-    cut: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None
-
-
-class Changes(Message):
-    """Settings that are to change."""
-
-    label: Annotated[str, Field(min_length=1)] | None = None
-    auto: bool | None = None
-    method: str | None = None
-
-
-class Training(Message):
-    """How to train; what is not said is as in the settings."""
-
-    method: str | None = None
-    preset: Literal["fast", "collage", "paper"] | None = None
-    coverage: Literal["all", "part", "patch"] | None = None
-
-
-class Cancel(Message):
-    """Whether what was learnt is kept."""
-
-    keep: bool = False
-
-
-class Size(Message):
-    """How many points or places."""
-
-    size: Annotated[int, Field(ge=1, le=MOST_ASKED)] | None = None
-
-
-class Answered(Message):
-    """What a person says of a point."""
-
-    answer: Answer
-
-
-class Export(Message):
-    """Which map to export, None for that of the newest training."""
-
-    map: Annotated[str, Field(max_length=100)] | None = None
 
 
 def create_app(studio: Studio, *, token: str, hosts: set[str] | None) -> FastAPI:
@@ -334,7 +249,7 @@ def _add_maps(app: FastAPI, studio: Studio) -> None:
     @app.post("/api/train", status_code=202)
     def train(training: Annotated[Training | None, Body()] = None) -> Any:
         asked = training or Training()
-        return asdict(studio.train(asked.method, asked.preset, asked.coverage))
+        return asdict(studio.training.begin(asked.method, asked.preset, asked.coverage))
 
     @app.post("/api/jobs/{name}/cancel")
     def cancel(name: str, how: Annotated[Cancel | None, Body()] = None) -> Any:

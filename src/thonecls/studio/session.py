@@ -8,20 +8,20 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pyproj import CRS
 
-from thonecls.errors import ConfigError, ThoneclsError
+from thonecls.errors import ThoneclsError
 from thonecls.io.grid import crs_name
 from thonecls.methods import METHODS
 from thonecls.scene import FloatArray
-from thonecls.studio import asking, exporting
+from thonecls.studio import asking, exporting, training
 from thonecls.studio.events import Events
 from thonecls.studio.jobs import Job, Jobs
-from thonecls.studio.labels import Change, Kind, Labels, Origin, answers_among, write_copy
+from thonecls.studio.labels import MOST_STROKE, Change, Kind, Labels, Origin
 from thonecls.studio.maps import Maps, Shown, cut_curve, snap
 from thonecls.studio.pictures import Pictures
 from thonecls.studio.project import CACHE, JOBS, Project
@@ -32,11 +32,9 @@ from thonecls.version import __version__
 IntArray = NDArray[np.int64]
 
 REST = 0.15  # seconds after a stroke before a quick map is made
-AUTO_REST = 4.0  # seconds without a stroke before a training begins by itself
-AUTO_LABELS = 10  # positive pixels that it takes
 MANY_CHANGES = 5000  # pixels: more are not sent with an event
+MOST_SPECTRA = 20_000  # of labels that are kept in memory
 PERCENTILES = (5, 25, 50, 75, 95)
-TRAINED = ("density-ratio", "t-honecls", "matched-filter", "biased-svm", "sam", "ace", "cem")
 
 
 class Studio:
@@ -50,14 +48,15 @@ class Studio:
         self.labels = Labels(project.labels, self.grid)
         self.events = Events()
         self.maps = Maps(self.view)
-        self.jobs = Jobs(project.folder / JOBS, self._on_job)
+        self.jobs = Jobs(project.folder / JOBS, self._on_job, self._on_done)
         self.asking = asking.Asking(self)
         self.exporting = exporting.Exporting(self)
+        self.training = training.Training(self)
         self._spectra: dict[int, FloatArray] = {}  # of labelled pixels, in every band
         self._spectra_lock = threading.Lock()
         self._wake = threading.Event()
         self._closing = threading.Event()
-        self._changed = time.monotonic()
+        self.changed = time.monotonic()
         self._threads: list[threading.Thread] = []
 
     def begin(self) -> None:
@@ -65,12 +64,13 @@ class Studio:
         self.project.save()
         if self.project.imported is not None and self.labels.revision == 0:
             for kind, pixels in zip(("positive", "negative"), self.project.imported, strict=True):
-                if pixels.size:
-                    self.labels.apply(_kind(kind), pixels, f"labels from a file, {len(pixels):,}")
+                for start in range(0, pixels.size, MOST_STROKE):
+                    some = pixels[start : start + MOST_STROKE]
+                    self.labels.apply(_kind(kind), some, f"labels from a file, {len(some):,}")
         for job, spec in self.jobs.take_up():
             if job.kind == "train" and job.state == "done":
-                self._show_run(job, spec)
-        for work in (self._make_maps, self._make_overview, self._train_by_itself):
+                self.training.show(job, spec)
+        for work in (self._make_maps, self._make_overview, self._train):
             self._threads.append(threading.Thread(target=work, daemon=True))
             self._threads[-1].start()
         self._wake.set()
@@ -110,7 +110,7 @@ class Studio:
         told = {**self.labels_state(), "changed": len(change.pixels), "changes": change.by_kind()}
         told["revision"] = change.revision
         if change.pixels.size:
-            self._changed = time.monotonic()
+            self.changed = time.monotonic()
             few = told["changes"] if change.pixels.size <= MANY_CHANGES else None
             self.events.send("labels", {**told, "changes": few, "by": by})
             self._wake.set()
@@ -132,6 +132,8 @@ class Studio:
     def spectra_of(self, pixels: IntArray) -> FloatArray:
         """Spectra of labelled pixels in every band, (n, C), NaN where missing; read once each."""
         with self._spectra_lock:
+            if len(self._spectra) > MOST_SPECTRA:
+                self._spectra.clear()
             new = np.array([p for p in pixels.tolist() if p not in self._spectra], np.int64)
             for pixel, spectrum in zip(new.tolist(), self.view.spectra(new), strict=True):
                 self._spectra[pixel] = spectrum
@@ -197,7 +199,7 @@ class Studio:
         made = -1
         while not self._closing.is_set():
             self._wake.wait()
-            while (left := REST - (time.monotonic() - self._changed)) > 0:
+            while (left := REST - (time.monotonic() - self.changed)) > 0:
                 self._closing.wait(left)
             self._wake.clear()
             if self._closing.is_set() or made == (revision := self.labels.revision):
@@ -205,7 +207,7 @@ class Studio:
             try:
                 self._make_quick(revision)
             except Exception as error:  # a page must hear of whatever happens here
-                self._trouble("the quick map", error)
+                self.trouble("the quick map", error)
             made = revision
 
     def _make_quick(self, revision: int) -> None:
@@ -218,7 +220,8 @@ class Studio:
             return
         pixels = _some(pixels, 5000)
         spectra = self.spectra_of(pixels)[:, self.view.used]
-        shown = quick_map(self.view, pixels, spectra, revision)
+        others = self.spectra_of(_some(self.labels.pixels("negative"), 500))[:, self.view.used]
+        shown = quick_map(self.view, pixels, spectra, revision, others=others)
         self.maps.put(shown)
         self.tell_maps()
 
@@ -230,7 +233,7 @@ class Studio:
         try:
             self.view.make_overview(self._closing.is_set)
         except Exception as error:
-            self._trouble("the overview", error)
+            self.trouble("the overview", error)
         self.events.send("overview", self.overview_state())
 
     def _tell_overview(self) -> None:
@@ -240,108 +243,35 @@ class Studio:
     def overview_state(self) -> dict[str, Any]:
         return {"ready": self.view.ready, "done": round(self.view.done, 3)}
 
-    def _trouble(self, what: str, error: Exception) -> None:
+    def _train(self) -> None:
+        self.training.by_itself(self._closing)
+
+    def trouble(self, what: str, error: Exception) -> None:
+        """Tell all pages that something in the background failed."""
         words = (
             str(error) if isinstance(error, ThoneclsError) else f"{type(error).__name__}: {error}"
         )
         self.events.send("trouble", {"error": f"{what} could not be made: {words}"})
 
-    # Trainings
-
-    def train(
-        self,
-        method: str | None = None,
-        preset: Literal["fast", "collage", "paper"] | None = None,
-        coverage: Literal["all", "part", "patch"] | None = None,
-    ) -> Job:
-        """Begin a training on the labels as they are now, in a process of its own."""
-        method = method or self.project.settings.method
-        if method not in TRAINED:
-            raise ConfigError(
-                f"'method' must be one of {', '.join(TRAINED)}. Got {method!r} instead"
-            )
-        if preset is not None and not METHODS[method].network:
-            raise ConfigError(f"{method} trains no network: leave out the preset")
-        if coverage is not None and method != "density-ratio":
-            raise ConfigError(f"{method} has no use for a coverage: leave it out")
-        pixels, states = self.labels.all()
-        revision = self.labels.revision
-        if not (states % 4 == 1).any():
-            raise ConflictError("no pixel is labelled as the class: label some first")
-        if not METHODS[method].network and method != "density-ratio":
-            kept = states % 4 == 1  # they have no use for the others
-            pixels, states = pixels[kept], states[kept]
-        if self.jobs.running("train") is not None:
-            raise ConflictError("a training is running: wait for its end, or cancel it")
-        folder = self.jobs.next_folder("train")
-        answers = answers_among(states)
-        if not (states[~answers] % 4 == 1).any():
-            answers[:] = False  # labels must hold a positive
-        write_copy(folder / "labels.gpkg", self.grid, pixels[~answers], states[~answers])
-        if answers.any():
-            write_copy(folder / "answers.gpkg", self.grid, pixels[answers], states[answers])
-        spec = {
-            "kind": "train",
-            "method": method,
-            "preset": preset,
-            "coverage": coverage,
-            "revision": revision,
-            "label": self.project.settings.label,
-            "scene": str(self.project.scene.path.resolve()),
-            "scene_options": asdict(self.project.scene_options),
-            "labels": str(folder / "labels.gpkg"),
-            "answers": str(folder / "answers.gpkg") if answers.any() else None,
-            "out": str(folder / "run"),
-            "threshold": None,
-        }
-        return self.jobs.start(folder, spec)
-
-    def _train_by_itself(self) -> None:
-        """Train when labels have rested, unless that is not wanted."""
-        tried = -1
-        while not self._closing.wait(0.5):
-            revision = self.labels.revision
-            newest = self.maps.newest("run")
-            if (
-                not self.project.settings.auto
-                or METHODS[self.project.settings.method].network
-                or time.monotonic() - self._changed < AUTO_REST
-                or tried == revision
-                or (newest is not None and newest.facts.revision == revision)
-                or self.labels.counts()["positive"] < AUTO_LABELS
-                or any(self.jobs.running(kind) for kind in ("train", "export"))
-            ):
-                continue
-            tried = revision
-            try:
-                self.train()
-            except (ConflictError, ThoneclsError, OSError) as error:
-                self._trouble("a training", error)
+    # Jobs
 
     def _on_job(self, job: Job) -> None:
-        """Hear of a job's progress, and show what it made."""
+        """Hear of a job's progress, and tell of it."""
         if job.kind == "train" and job.state == "done":
-            self._show_run(job, self.jobs.spec(job.id))
-            for name in self.jobs.prune():
-                self.maps.forget(_run_name(name))
-            self.tell_maps()
+            self.training.ended()
         self.events.send("job", asdict(job))
         if job.kind == "export" and job.state != "running":
             self.exporting.ended(job)
             self.asking.after_export(job)
 
-    def _show_run(self, job: Job, spec: Mapping[str, Any]) -> None:
-        from thonecls.studio.making import run_map
+    def _on_done(self, job: Job) -> None:
+        if job.kind == "train":
+            self.training.show(job, self.jobs.spec(job.id))
 
-        try:
-            folder = self.jobs.folder / job.id / "run"
-            shown = run_map(folder, _run_name(job.id), spec["revision"], self.grid.shape)
-        except (ThoneclsError, KeyError, OSError) as error:
-            self._trouble("the map of a training", error)
-            return
-        self.maps.put(shown)
-        if (cut := self.project.settings.cuts.get(shown.facts.id)) is not None:
-            self.maps.set_cut(shown.facts.id, cut)
+    def check_idle(self, what: str, kind: str) -> None:
+        """Refuse to begin what is under way."""
+        if self.jobs.running(kind) is not None:
+            raise ConflictError(f"{what} is running: wait for its end, or cancel it")
 
     # Everything
 
@@ -368,7 +298,7 @@ class Studio:
             "settings": self.settings_state(),
             "methods": [
                 {"name": name, "words": METHODS[name].minimises, "network": METHODS[name].network}
-                for name in TRAINED
+                for name in training.METHODS_OFFERED
             ],
             **self.maps_state(),
             "jobs": [asdict(job) for job in self.jobs.shown()],
@@ -383,10 +313,8 @@ class Studio:
 
     def change_settings(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Other settings, for all pages."""
-        if "method" in changes and changes["method"] not in TRAINED:
-            raise ConfigError(
-                f"'method' must be one of {', '.join(TRAINED)}. Got {changes['method']!r} instead"
-            )
+        if "method" in changes:
+            training.check_method(changes["method"])
         self.project.change(**changes)
         self.events.send("settings", self.settings_state())
         return self.settings_state()
@@ -411,19 +339,9 @@ class Studio:
             "presets": self.pictures.presets,
         }
 
-    def check_idle(self, kind: str) -> None:
-        """Refuse to begin what is under way."""
-        if self.jobs.running(kind) is not None:
-            raise ConflictError(f"a {kind} is running: wait for its end, or cancel it")
-
 
 def _kind(name: str) -> Kind:
     return "positive" if name == "positive" else "negative"
-
-
-def _run_name(job: str) -> str:
-    """The id of the map that a training makes."""
-    return job.replace("train", "run")
 
 
 def _some(pixels: IntArray, most: int) -> IntArray:

@@ -49,6 +49,10 @@ class BandFact:
     why: str | None
 
 
+class _StoppedError(Exception):
+    """Somebody asked for an end."""
+
+
 class Cache:
     """The things that were asked for last, up to so many bytes."""
 
@@ -218,30 +222,31 @@ class SceneView:
         height, width = (-(-length // self.step) for length in self.shape)
         shape = len(self.used), height, width
         if self.step == 1:
-            found = self._thin(np.empty(shape, np.float32), np.empty(shape[1:], bool), stop)
-            if found is not None:
-                self._take(found)
-            return found is not None
+            held = Scene(np.empty(shape, np.float32), np.empty(shape[1:], bool))
+            self._thin(held.cube, held.valid, stop)
+            self._take(held)
+            return True
         self.folder.mkdir(parents=True, exist_ok=True)
         for old in self.folder.glob("overview-*.npy"):
             old.unlink()
-        with ExitStack() as stack:
-            kept = stack.enter_context(writing_array(cube, np.float32, shape))
-            mask = stack.enter_context(writing_array(valid, np.bool_, shape[1:]))
-            if self._thin(kept, mask, stop) is None:
-                return False
+        try:
+            with ExitStack() as stack:
+                kept = stack.enter_context(writing_array(cube, np.float32, shape))
+                mask = stack.enter_context(writing_array(valid, np.bool_, shape[1:]))
+                self._thin(kept, mask, stop)
+        except _StoppedError:  # half of it is not kept
+            return False
         self._take(Scene(read_array(cube, axes=3), np.asarray(read_array(valid, axes=2))))
         return True
 
-    def _thin(
-        self, cube: FloatArray, valid: NDArray[np.bool_], stop: Callable[[], bool]
-    ) -> Scene | None:
+    def _thin(self, cube: FloatArray, valid: NDArray[np.bool_], stop: Callable[[], bool]) -> None:
+        """Fill arrays with every step-th row and column of the scene."""
         source, step = _own_handle(self.source), self.step
         side = max(PART // step, 1) * step
         for top in range(0, self.shape[0], side):
             for left in range(0, self.shape[1], side):
                 if stop():
-                    return None
+                    raise _StoppedError
                 window = slice(top, top + side), slice(left, left + side)
                 rows, columns = _within(window, self.shape)
                 part = _thinned(source, range(len(self.used)), rows, columns, step)
@@ -251,7 +256,6 @@ class SceneView:
                 )
                 cube[:, *at], valid[at] = part.cube, part.valid
             self.done = rows.stop / self.shape[0]
-        return Scene(cube, valid)
 
     def _take(self, overview: Scene) -> None:
         self._overview, self.done = overview, 1.0
