@@ -115,7 +115,7 @@ ON_SCENES = (
         "auto",
         "windows about a pixel",
         "what the density ratio does, or the method on spectra that finds labels left out better",
-        "",
+        "ours",
         "PAUC better by 15 or more; labels left out by place",
         negatives=True,
         coverage=True,

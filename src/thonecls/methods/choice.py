@@ -46,7 +46,7 @@ def found_left_out(
     fold, apart = folds_of(pixels, shape, folds, coverage or coverage_of(pixels, shape), seed)
     held_out = np.full(len(pixels), np.nan)
     for number, kept in enumerate(apart):
-        if not kept.any():
+        if kept.sum() < SPECTRAL[method].at_least:
             continue
         try:
             learnt = SPECTRAL[method].fit(replace(samples, positive=samples.positive[kept]), seed)
