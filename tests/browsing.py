@@ -24,7 +24,7 @@ import thonecls.studio
 from commands import program
 
 PAGE = Path(thonecls.studio.__file__).parent / "page"
-PATIENCE = 60.0  # seconds, for a machine that has other things to do
+PATIENCE = 120.0  # seconds, for a machine that has other things to do
 # Root may have no sandbox; WebGL is drawn by software; nothing is fetched.
 FLAGS = (
     *("--no-sandbox", "--no-first-run", "--disable-background-networking", "--disable-quic"),

@@ -195,7 +195,9 @@ def test_two_tabs_show_the_same_labels(
         studio.page.close()
 
 
-def test_a_finger_labels_too(browser: Browser, server: Server, truth: NDArray[np.uint8]) -> None:
+def test_a_finger_labels_and_two_move_the_map(
+    browser: Browser, server: Server, truth: NDArray[np.uint8]
+) -> None:
     size = {"width": 800, "height": 1000}
     studio = open_studio(browser, server.address, viewport=size, has_touch=True)
     before = studio.counts()["unknown"]
@@ -203,6 +205,25 @@ def test_a_finger_labels_too(browser: Browser, server: Server, truth: NDArray[np
     for row, column in places(truth, 2, 2, seed=6):
         studio.page.touchscreen.tap(*studio.at(row, column))
     studio.until(f"studio.store.state.labels.counts.unknown === {before + 2}")
+
+    # A stroke of the brush is given up when a second finger comes down, and the map zooms.
+    studio.press("b")
+    fingers = studio.page.context.new_cdp_session(studio.page)
+    x, y = studio.at(40, 40)
+
+    def touch(kind: str, *points: tuple[float, float]) -> None:
+        found = [{"x": at[0], "y": at[1], "id": i} for i, at in enumerate(points)]
+        fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": found})
+
+    resolution = studio.page.evaluate("studio.sceneMap.resolution")
+    touch("touchStart", (x, y))
+    touch("touchMove", (x + 5, y + 5))
+    touch("touchStart", (x + 5, y + 5), (x + 60, y + 60))
+    for step in range(10, 60, 10):
+        touch("touchMove", (x - step, y - step), (x + 60 + step, y + 60 + step))
+    touch("touchEnd")
+    studio.until(f"studio.sceneMap.resolution < {0.8 * resolution}")
+    assert studio.counts()["unknown"] == before + 2
     studio.press("z", "z")
     studio.until(f"studio.store.state.labels.counts.unknown === {before}")
     assert studio.errors == []
