@@ -1,25 +1,27 @@
 // The page begins here: what is on the screen, joined to the session and to the keys.
 
 import { token, watchBusy } from "./api.js";
+import { curtain, curtainFor, lift } from "./curtain.js";
 import { nextDisplay, startDisplay, toggleDisplay } from "./display.js";
 import { $, $$, drawIcons, fill } from "./dom.js";
-import { hectares, many, metres, percent, plain, sentence } from "./format.js";
+import { hectares, many, percent, plain } from "./format.js";
 import { icon } from "./icons.js";
 import { running, startJobs } from "./jobs.js";
 import { keyTable, startKeys } from "./keys.js";
-import { LAYERS, otherMap, startLayers, toggleMap, toggleSimilar, toggleSwipe } from "./layers.js";
+import { LAYERS, otherMap, startLayers, toggleMap, toggleSwipe } from "./layers.js";
 import { SceneMap } from "./map.js";
 import { drawMarks } from "./marks.js";
 import { answer, currentPoint, startAskedPanels, step, suggest } from "./panel-asked.js";
 import { exportMap, startExportPanel } from "./panel-export.js";
 import { drawHistogram, startMapPanel, train } from "./panel-map.js";
-import { load, mapOf, moveCut, onTrouble, redo, shownMap, start, store, undo, WORDS } from "./session.js";
+import { redoOnce, setKind, setTool, similar, startRail, undoOnce } from "./rail.js";
+import { pixelUnder, showReadout } from "./readout.js";
+import { load, mapOf, moveCut, onTrouble, shownMap, start, store } from "./session.js";
 import { Spectra } from "./spectra.js";
+import { startTabs } from "./tabs.js";
 import { startTheme } from "./theme.js";
+import { toast } from "./toast.js";
 import { locked, Tools } from "./tools.js";
-
-const TOASTS = { "": 4000, poor: 10_000 }; // milliseconds
-const TABS = ["map", "next", "verify", "export"];
 
 let tools = null;
 
@@ -28,48 +30,9 @@ function draw(context, frame) {
   drawMarks(context, frame, { state, stroke: tools?.stroke, hover: tools?.hover, blind: locked(state) });
 }
 
-function toast(words, level = "") {
-  const element = document.createElement("div");
-  element.className = `toast ${level}`;
-  element.innerHTML = `${icon(level ? "warning" : "check")}<span>${plain(level ? sentence(words) : words)}</span>`;
-  $("#toasts").append(element);
-  while ($$("#toasts .toast").length > 3) $("#toasts .toast").remove();
-  setTimeout(() => element.remove(), TOASTS[level]);
-}
-
-// ---- before there is a scene ----
-
-function setInert(inert) {
-  for (const part of ["#rail", "#map", "#map-top", "#zoom", "#below", "#side"]) $(part).inert = inert;
-}
-
-function curtain(title, body) {
-  $("#curtain").hidden = false;
-  setInert(true);
-  $("#curtain").innerHTML = `<div class="card" role="${title.startsWith("Opening") ? "status" : "alert"}"><h1>${title}</h1>${body}</div>`;
-}
-
-function curtainFor(error) {
-  if (error.status === 401) {
-    return curtain(
-      "This address has no valid key",
-      `<p>The page is opened with a key in its address, which only this machine knows. Open the address that
-       <code>thonecls studio</code> printed, or start it again:</p><pre>thonecls studio scene.tif</pre>`,
-    );
-  }
-  if (error.status) return curtain("The scene cannot be shown", `<p>${plain(error.message)}</p>`);
-  return curtain(
-    "The server does not answer",
-    `<p>It may have been stopped. Start it again, and this page goes on where it was: every label is on disk.</p>
-     <pre>thonecls studio scene.tif</pre>`,
-  );
-}
-
 function hasWebGL() {
   return Boolean(document.createElement("canvas").getContext("webgl2"));
 }
-
-// ---- parts of the frame ----
 
 function startFrame(sceneMap) {
   store.watch(["scene"], ({ scene }) => {
@@ -127,133 +90,6 @@ function startFrame(sceneMap) {
   store.watch(["pixels", "suggestions", "verification", "current", "tab", "cursor", "pinned", "tool", "kind", "brush"], () => sceneMap.touch());
   sceneMap.map.on("moveend", () => showReadout(sceneMap));
 }
-
-function startTabs() {
-  $("#tabs").addEventListener("click", (event) => {
-    const button = event.target.closest("[role=tab]");
-    if (button) store.set({ tab: button.id.slice(4) });
-  });
-  $("#tabs").addEventListener("keydown", (event) => {
-    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!by) return;
-    event.preventDefault();
-    const next = TABS[(TABS.indexOf(store.state.tab) + by + TABS.length) % TABS.length];
-    store.set({ tab: next });
-    $(`#tab-${next}`).focus();
-  });
-  let before = null;
-  store.watch(["tab"], ({ tab }) => {
-    for (const name of TABS) {
-      $(`#tab-${name}`).setAttribute("aria-selected", String(name === tab));
-      $(`#tab-${name}`).tabIndex = name === tab ? 0 : -1;
-      $(`#panel-${name}`).hidden = name !== tab;
-    }
-    if (tab !== before) store.set({ current: null });
-    if (tab === "map") drawHistogram();
-    before = tab;
-  });
-}
-
-function startRail(pixelInHand) {
-  for (const button of $$("[data-tool]")) button.addEventListener("click", () => setTool(button.dataset.tool));
-  for (const button of $$("[data-kind]")) button.addEventListener("click", () => setKind(button.dataset.kind));
-  $("#undo").addEventListener("click", undoOnce);
-  $("#redo").addEventListener("click", redoOnce);
-  $("#similar").addEventListener("click", () => similar(pixelInHand()));
-  store.watch(["tool", "kind", "labels", "layer", "gone", "tab", "verification"], (state) => {
-    const { tool, kind, labels, layer, gone } = state;
-    const blind = locked(state);
-    for (const button of $$("[data-tool]")) {
-      button.setAttribute("aria-pressed", String(button.dataset.tool === (blind ? "look" : tool)));
-      button.disabled = blind && button.dataset.tool !== "look";
-    }
-    for (const button of $$("[data-kind]")) {
-      button.setAttribute("aria-pressed", String(button.dataset.kind === kind));
-      button.disabled = blind;
-    }
-    $("#undo").disabled = !labels?.undo || gone || blind;
-    $("#redo").disabled = !labels?.redo || gone || blind;
-    $("#undo").title = labels?.undo_words ? `Undo: ${labels.undo_words} (Z)` : "Undo (Z)";
-    $("#redo").title = labels?.redo_words ? `Redo: ${labels.redo_words} (Y)` : "Redo (Y)";
-    $("#similar").setAttribute("aria-pressed", String(layer === "similar"));
-    $("#similar").disabled = blind;
-    $("#map").dataset.hand = tool;
-  });
-  const width = $("#brush-width");
-  width.addEventListener("input", () => store.set({ brush: Number(width.value) }));
-  store.watch(["tool", "brush"], ({ tool, brush }) => {
-    $("#brush-size").hidden = !["brush", "erase"].includes(tool);
-    width.value = brush;
-    $("#brush-size output").textContent = `${brush} px`;
-  });
-}
-
-function setTool(tool) {
-  if (locked()) return;
-  const { kind, tool: before } = store.state;
-  store.set({ tool });
-  if (before === "look" && tool !== "look" && !kind) store.set({ kind: "positive" });
-}
-
-function setKind(kind) {
-  if (locked()) return;
-  store.set({ kind, tool: ["look", "erase"].includes(store.state.tool) ? "point" : store.state.tool });
-}
-
-async function undoOnce() {
-  const words = store.state.labels?.undo_words;
-  if (!store.state.labels?.undo || locked()) return;
-  if (await undo()) toast(`Undone: ${words ?? "the last stroke"}`);
-}
-
-async function redoOnce() {
-  const words = store.state.labels?.redo_words;
-  if (!store.state.labels?.redo || locked()) return;
-  if (await redo()) toast(`Done again: ${words ?? "the stroke"}`);
-}
-
-function similar(pixel) {
-  if (locked()) return;
-  if (!pixel && store.state.layer !== "similar") toast("Point at a pixel first, or click one.");
-  toggleSimilar(pixel);
-}
-
-// ---- the line at the foot of the map ----
-
-let under = null;
-
-function showReadout(sceneMap, pixel = under) {
-  under = pixel;
-  const { scene, pixels } = store.state;
-  if (!scene) return;
-  const parts = [];
-  if (pixel) {
-    parts.push(`row <b>${pixel.row}</b> column <b>${pixel.column}</b>`);
-    if (scene.georeferenced) {
-      const [a, b, c, d, e, f] = scene.transform;
-      const [x, y] = [pixel.column + 0.5, pixel.row + 0.5];
-      const digits = Math.abs(a) + Math.abs(b) < 0.01 ? 5 : 1;
-      parts.push(`${(a * x + b * y + c).toFixed(digits)}, ${(d * x + e * y + f).toFixed(digits)}`);
-    }
-    const label = pixels.get(pixel.row * scene.columns + pixel.column);
-    if (label) parts.push(`<b>${WORDS[label]}</b>`);
-  }
-  const scale = scaleBar(scene, sceneMap.resolution);
-  $("#readout").innerHTML = [scale.markup, ...parts].join(" · ");
-  const bar = $("#readout .scale");
-  if (bar) bar.style.width = `${scale.width}px`;
-}
-
-function scaleBar({ pixel }, resolution) {
-  const size = pixel ? pixel[0] : 1;
-  const most = 90 * resolution * size;
-  const power = 10 ** Math.floor(Math.log10(most));
-  const length = [5, 2, 1].map((digit) => digit * power).find((value) => value <= most);
-  const words = pixel ? metres(length) : many(length, "pixel");
-  return { width: length / (resolution * size), markup: `<span class="scale"></span>${words}` };
-}
-
-// ---- keys ----
 
 function keyActions(sceneMap, spectra, pixelInHand, toggleTheme) {
   const arrows = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
@@ -386,7 +222,7 @@ async function begin() {
     showReadout(sceneMap, pixel);
   };
   tools = new Tools(sceneMap, { onHover, onPin });
-  const pixelInHand = () => under ?? store.state.cursor ?? store.state.pinned;
+  const pixelInHand = () => pixelUnder() ?? store.state.cursor ?? store.state.pinned;
   onTrouble((words) => toast(words, "poor"));
   startFrame(sceneMap);
   startRail(() => store.state.pinned ?? store.state.cursor);
@@ -422,8 +258,7 @@ const AGAIN = 1500; // milliseconds
 async function open() {
   try {
     await load();
-    $("#curtain").hidden = true;
-    setInert(false);
+    lift();
     start();
   } catch (error) {
     curtainFor(error);

@@ -20,7 +20,6 @@ export const store = createStore({
   trouble: null, failed: null, // what went wrong, and at which revision of the labels
 });
 
-let server = null;
 const troubles = [];
 
 /** Be told, in words, whenever something fails: `call(words)`. */
@@ -48,10 +47,11 @@ function lose() {
   store.set({ gone: true });
 }
 
-/** Ask for everything; throws what the server says. */
-export async function load() {
+/** Ask for everything; throws what the server says. Asks again where a stroke came between. */
+export async function load(again = true) {
   const [state, labels] = await Promise.all([get("state"), get("labels")]);
-  server = state.server;
+  const known = store.state.labels?.revision ?? 0;
+  if (again && (state.labels.revision !== labels.revision || labels.revision < known)) return load(false);
   const last = state.jobs.toSorted((a, b) => (a.state === "running") - (b.state === "running"));
   const jobs = Object.fromEntries(last.map((job) => [job.kind, job]));
   const { scene, overview, settings, methods, maps, suggestions, verification, project } = state;
@@ -64,7 +64,7 @@ export async function load() {
     scene: sameScene(scene), overview, labels: state.labels, settings, methods, maps, jobs, suggestions,
     verification, project, export: state.export, pixels, layer, gone: false,
   });
-  refreshEnvelope();
+  return refreshEnvelope();
 }
 
 /** The same object where nothing changed, so that the map is not built anew. */
@@ -84,7 +84,7 @@ export function start() {
 }
 
 function hear(name, data) {
-  if (name === "hello") return greet(data);
+  if (name === "hello") return greet();
   if (name === "trouble") return store.set({ trouble: data.error, failed: store.state.labels?.revision });
   if (name === "labels") return data.by === client ? null : takeLabels(data);
   if (name === "maps") return takeMaps(data);
@@ -92,17 +92,14 @@ function hear(name, data) {
   return store.set({ [name]: data });
 }
 
-async function greet({ server: started, revision }) {
-  const known = store.state.labels?.revision;
-  if (store.state.gone || started !== server || revision !== known) {
-    try {
-      await load();
-    } catch (error) {
-      tell(error);
-      return;
-    }
+/** The line to the server is there, for the first time or again: what it told before was missed. */
+async function greet() {
+  try {
+    await load();
+  } catch (error) {
+    tell(error);
+    return;
   }
-  store.set({ gone: false });
   drain();
 }
 

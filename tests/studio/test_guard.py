@@ -16,7 +16,7 @@ from serving import TOKEN, Client
 from thonecls.datasets import Example
 from thonecls.studio import server
 
-SLOW = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SLOW = settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 GETS = [
     "/api/state",
     "/api/labels",

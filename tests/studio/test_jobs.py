@@ -60,9 +60,11 @@ def test_a_network_is_exported_without_training_again(
     farmland: Example, network: Path, tmp_path: Path, cut: float | None
 ) -> None:
     facts = {"kind": "export", "map": "run-1", "cut": cut or 0.5, "run": str(network)}
+    (network / ".begun.json").write_text("{}")  # as of one that was stopped by hand
     status = done(tmp_path / "job", spec(farmland, tmp_path, **facts, threshold=cut))
     assert status["state"] == "done", status
     out = tmp_path / "out"
+    assert not (out / ".begun.json").exists()
     with (
         rasterio.open(out / "map.tif") as file,
         rasterio.open(network / "probability.tif") as probability,

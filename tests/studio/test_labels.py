@@ -85,7 +85,7 @@ def test_it_says_that_it_is_a_geopackage(tmp_path: Path) -> None:
 
 
 @given(steps=STEPS)
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_any_history_is_as_a_plain_one(
     steps: list[tuple[str, int, int, bool] | str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

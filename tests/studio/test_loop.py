@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from commands import run
 from serving import Client, Listener, serving
 from thonecls.datasets import Example
+from thonecls.studio.asking import Asking
 from thonecls.studio.project import open_project
 from thonecls.studio.session import Studio
 
@@ -170,7 +171,9 @@ def test_a_training_swaps_in(trained: Client, truth: NDArray[np.uint8], seed: in
     assert curve["recall"][0] == pytest.approx(1, abs=0.05)
 
 
-def test_suggestions_are_answered_by_strokes(trained: Client) -> None:
+def test_suggestions_are_answered_by_strokes(
+    trained: Client, served: tuple[Client, Studio]
+) -> None:
     labelled = trained.get("/api/labels")
     asked = trained.send("POST", "/api/suggestions", {"size": 6})
     assert (asked["map"], len(asked["points"])) == ("run-1", 6)
@@ -180,6 +183,10 @@ def test_suggestions_are_answered_by_strokes(trained: Client) -> None:
     trained.stroke("unknown", [[point["row"], point["column"]]], origin="suggestion")
     told = trained.get("/api/suggestions")["points"]
     assert [p["answer"] for p in told] == ["unknown", *[None] * 5]
+    # A server that starts again asks the same.
+    recalled = Asking(served[1])
+    recalled.recall()
+    assert recalled.suggestions()["points"] == told
     # What was answered is not asked again.
     again = trained.send("POST", "/api/suggestions", {"size": 6})["points"]
     assert all((p["row"], p["column"]) != (point["row"], point["column"]) for p in again)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -74,13 +75,28 @@ class Asking:
             answered, _ = studio.labels.all()
             path = points_path(folder / f"suggestions-{number}", studio.grid)
             suggest_places(folder / "run", path, size=size, seed=number, answered=answered)
-            found = read_points(path, studio.grid)
-            likely = [round(float(cell), 3) for cell in found.columns["probability"]]
-            order = np.argsort(likely)[::-1]  # the likeliest first
-            self._suggested = name, found.pixels[order], [likely[i] for i in order]
+            self._take(name, path)
         told = self.suggestions()
         studio.events.send("suggestions", told)
         return told
+
+    def recall(self) -> None:
+        """Ask again what an earlier server asked of the newest training."""
+        shown = self.studio.maps.newest("run")
+        if shown is None:
+            return
+        folder = self.studio.jobs.folder / job_of(shown.facts.id)
+        asked = sorted(folder.glob("suggestions-*"), key=lambda path: path.stat().st_mtime_ns)
+        with suppress(ThoneclsError, KeyError, ValueError):
+            for path in asked[-1:]:
+                self._take(shown.facts.id, path)
+
+    def _take(self, name: str, path: Path) -> None:
+        """Places from a file, the likeliest first."""
+        found = read_points(path, self.studio.grid)
+        likely = [round(float(cell), 3) for cell in found.columns["probability"]]
+        order = np.argsort(likely, kind="stable")[::-1]
+        self._suggested = name, found.pixels[order], [likely[i] for i in order]
 
     def suggestions(self) -> dict[str, Any]:
         """The places, with what their pixels are labelled as by now."""

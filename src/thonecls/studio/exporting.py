@@ -12,6 +12,7 @@ from thonecls.studio.job import EXPORTED
 from thonecls.studio.jobs import Job, job_of
 from thonecls.studio.project import EXPORT
 from thonecls.studio.refusals import ConflictError, NothingThereError
+from thonecls.workflow.run_folder import BEGUN, CURVES, EVIDENCE
 
 if TYPE_CHECKING:
     from thonecls.studio.session import Studio
@@ -143,5 +144,7 @@ class Exporting:
         """Take away the last export, beginning with what says that it is whole."""
         self.folder.mkdir(exist_ok=True)
         (self.folder / EXPORTED).unlink(missing_ok=True)
-        for path in [*(self.folder / name for name in FILES), *self.folder.glob("*.safetensors")]:
-            path.unlink(missing_ok=True)
+        for name in (*FILES, BEGUN, EVIDENCE, CURVES):
+            (self.folder / name).unlink(missing_ok=True)
+        for path in self.folder.glob("*.safetensors"):
+            path.unlink()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from thonecls.errors import FileError, ThoneclsError
-from thonecls.files import locked, write_atomically
+from thonecls.files import LOCK, locked, write_atomically
 from thonecls.io.drivers import keep_from_networks
 
 JOB, STATUS, STOP, LOG = "job.json", "status.json", "stop", "log.txt"
@@ -97,9 +97,9 @@ def _train(job: dict[str, Any], status: Status) -> None:
     scene, scene_options = Path(job["scene"]), SceneOptions(**job["scene_options"])
     rows, columns = read_scene(scene, scene_options).grid.shape
     config = PRESETS[job["preset"] or preset_for(rows * columns)]
-    if METHODS[job["method"]].network:
-        config = METHODS[job["method"]].configure(config)
-    exporting = job["kind"] == "export"
+    exporting, network = job["kind"] == "export", METHODS[job["method"]].network
+    if network:
+        config = settings(job["method"], config)
     train_scene(
         scene,
         Path(job["labels"]),
@@ -111,7 +111,7 @@ def _train(job: dict[str, Any], status: Status) -> None:
             threshold=job["threshold"],
             label=job["label"],
             floats=not exporting,  # the page moves the cut: percents would be too coarse
-            polygons=exporting,
+            polygons=exporting or network,  # which is not trained again for an export
         ),
         scene_options=scene_options,
         label_options=LabelOptions(answers=job["answers"]),
@@ -128,7 +128,7 @@ def _train(job: dict[str, Any], status: Status) -> None:
 def _export(job: dict[str, Any], status: Status) -> None:
     """Make the map as people take it away, and write down how it can be made again."""
     from thonecls.workflow.options import map_command, repeat_command
-    from thonecls.workflow.run_folder import read_run
+    from thonecls.workflow.run_folder import BEGUN, CHECKPOINTS, FOLDS, read_run
 
     out = Path(job["out"])
     again = out.with_name(AGAIN)
@@ -136,14 +136,16 @@ def _export(job: dict[str, Any], status: Status) -> None:
         _train(job, status)
     elif job["threshold"] is None:  # a network trains for long, and its map is there
         status.tell("running", "copying")
-        shutil.copytree(job["run"], out, dirs_exist_ok=True)
+        unwanted = shutil.ignore_patterns(BEGUN, CHECKPOINTS, FOLDS, LOCK)  # of a training in parts
+        shutil.copytree(job["run"], out, dirs_exist_ok=True, ignore=unwanted)
     else:
         _map_again(job, status)
         command = map_command(
             Path(job["run"]), Path(job["scene"]), job["scene_options"], job["threshold"], again
         )
     if job["run"] is None or job["threshold"] is None:
-        command = repeat_command({**read_run(out, {}), "out": str(again)})
+        # By the labels beside it: folders of older trainings are taken away.
+        command = repeat_command({**read_run(out, {}), "out": str(again), "labels": job["labels"]})
     facts = {name: job[name] for name in ("map", "cut", "label")}
     facts |= {"command": command, "made": f"{time.time():.3f}"}
     write_atomically(out / EXPORTED, json.dumps(facts).encode())

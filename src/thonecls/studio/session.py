@@ -70,6 +70,7 @@ class Studio:
         for job, spec in self.jobs.take_up():
             if job.kind == "train" and job.state == "done":
                 self.training.show(job, spec)
+        self.asking.recall()
         for work in (self._make_maps, self._make_overview, self._train):
             self._threads.append(threading.Thread(target=work, daemon=True))
             self._threads[-1].start()
