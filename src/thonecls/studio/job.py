@@ -99,7 +99,7 @@ def _train(job: dict[str, Any], status: Status) -> None:
     config = PRESETS[job["preset"] or preset_for(rows * columns)]
     exporting, network = job["kind"] == "export", METHODS[job["method"]].network
     if network:
-        config = settings(job["method"], config)
+        config = METHODS[job["method"]].configure(config)
     train_scene(
         scene,
         Path(job["labels"]),
