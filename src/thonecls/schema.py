@@ -223,6 +223,7 @@ NET = {"bands": whole(1, MOST_BANDS), "width": number(0, 16, above=True)}
 RATIO = SHARED | {
     "machines": listed(of_type("facts of a machine", dict), 100),
     "cut": number(-1e6, 1e6),
+    "difference": number(0, 1e30).optional,
 }
 SPECTRAL = SHARED | {"method": text(100)}
 BANDS = {

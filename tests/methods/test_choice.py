@@ -18,7 +18,7 @@ from thonecls.methods.spectral_model import SpectralModel
 from thonecls.ratio.model import RatioModel, crossfit_ratio
 from thonecls.workflow import TrainOptions, map_scene, train_scene
 
-DATA = synthetic(height=60, width=60, bands=8, separation=3.0, fields=20, seed=1)
+DATA = synthetic(height=48, width=48, bands=8, separation=3.0, fields=20, seed=1)
 MASK = np.zeros(DATA.truth.shape, dtype=bool)
 MASK.flat[np.random.default_rng(0).choice(np.flatnonzero(DATA.truth == 1), 40, replace=False)] = 1
 
@@ -40,7 +40,7 @@ def test_the_ratio_is_taken_unless_another_is_clearly_better(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ratio, _ = crossfit_ratio(DATA.scene, MASK, folds=3)
-    told = {"coverage": None, "seed": 0, "unlabeled": 2000}
+    told = {"coverage": None, "seed": 0, "unlabeled": 400}
     chosen = choose(ratio, DATA.scene, MASK, **told)  # type: ignore[arg-type]
     assert isinstance(chosen, RatioModel)
     found = chosen.training["choice"]["found"]

@@ -27,6 +27,7 @@ from thonecls.ratio.ratio import (
     MIDDLE,
     NEAR,
     NEGATIVES,
+    REACH,
     RULES,
     STRENGTHS,
     WIDE,
@@ -37,7 +38,9 @@ from thonecls.ratio.ratio import (
     gap_cut,
     gaussian_kernel,
     looks_of,
+    neighbour_difference,
     see,
+    smooth,
     solve,
     window_means,
     windows_of,
@@ -80,6 +83,37 @@ def test_a_window_is_averaged_over_its_valid_pixels(seed: int, window: int) -> N
             inside = image[:, here[0], here[1]][:, valid[here]]
             plain = inside.mean(axis=1) if inside.shape[1] else np.zeros(2)
             assert np.allclose(means[:, row, column], plain, atol=1e-5)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_scores_are_averaged_over_neighbours_that_look_alike(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows, columns = rng.integers(1, 11, 2)
+    valid = rng.random((rows, columns)) < 0.8
+    components = rng.normal(size=(3, rows, columns)).astype(np.float32)
+    scores = rng.normal(size=(rows, columns)).astype(np.float32)
+    spread = np.array([2, 1, 0.5], np.float32)
+    found = smooth(scores, components, valid, spread, 1.5)
+    assert np.array_equal(found[~valid], scores[~valid])
+    for row, column in np.argwhere(valid):
+        here = (
+            slice(max(0, row - REACH), row + REACH + 1),
+            slice(max(0, column - REACH), column + REACH + 1),
+        )
+        away = (components[:, *here] - components[:, row, column, None, None]).astype(float)
+        weights = np.exp(-np.square(away * spread[:, None, None]).sum(axis=0) / 1.5) * valid[here]
+        plain = (weights * scores[here]).sum() / weights.sum()
+        assert found[row, column] == pytest.approx(plain, abs=1e-5)
+
+
+def test_the_difference_of_neighbours_is_that_of_valid_pixels_side_by_side() -> None:
+    image = np.array([[[0, 1, 3, 100]], [[0, 0, 2, 5]]], dtype=np.float32)
+    valid = np.array([[True, True, True, False]])
+    spread = np.array([2, 1], np.float32)
+    assert neighbour_difference([(image, valid)], spread) == pytest.approx((4 + 20) / 2)
+    assert neighbour_difference([(image, valid & False)], spread) == 0
+    scores = np.arange(4, dtype=np.float32)[None]
+    assert np.array_equal(smooth(scores, image, valid, spread, 0.0), scores)
 
 
 def test_the_ratio_solves_its_linear_system() -> None:
@@ -313,6 +347,7 @@ def test_a_model_comes_back_from_its_file_as_it_was(
     model.save(tmp_path / "model.safetensors")
     again = load_model(tmp_path / "model.safetensors")
     assert isinstance(again, RatioModel)
+    assert again.difference == model.difference > 0
     assert again.wavelengths == model.wavelengths
     assert again.training == model.training
     assert again.novelty is not None
@@ -394,7 +429,7 @@ def test_the_cut_is_in_the_model_with_its_reason(field_scene: Dataset, few_posit
         if isinstance(rule.cut, float):
             assert model.cut == rule.cut
         assert 0 < model.cut < 1
-        assert model.halo == windows_of(looks_of(rule))[-1] // 2
+        assert model.halo == windows_of(looks_of(rule))[-1] // 2 + REACH
     with pytest.raises(ConfigError, match="must be all, part or patch"):
         fit_ratio(field_scene.scene, few_positives, coverage="most")  # type: ignore[arg-type]
 

@@ -23,6 +23,7 @@ from thonecls.method.novelty import Novelty
 from thonecls.method.store import check_ratio
 from thonecls.metrics import evaluate_pu
 from thonecls.ratio.ratio import (
+    REACH,
     RULES,
     WIDE,
     WIDTH,
@@ -33,7 +34,9 @@ from thonecls.ratio.ratio import (
     cut_of,
     fit,
     looks_of,
+    neighbour_difference,
     score,
+    smooth,
     window_means,
     windows_of,
 )
@@ -77,7 +80,8 @@ class RatioModel:
     """A density ratio with all it needs to map a scene.
 
     statistics: of the bands, with the axes that whiten them; cut: the score above which a pixel is
-    mapped, where the probability is the threshold, 0.5; the rest as for `Model`.
+    mapped, where the probability is the threshold, 0.5; difference: of pixels that look alike, as
+    `smooth` takes it, 0 in models whose scores are not averaged; the rest as for `Model`.
     """
 
     machines: tuple[Machine, ...]
@@ -87,6 +91,7 @@ class RatioModel:
     wavelengths: tuple[float, ...] | None = None
     novelty: Novelty | None = None
     threshold: float = 0.5
+    difference: float = 0.0
 
     @property
     def bands(self) -> int:
@@ -95,7 +100,8 @@ class RatioModel:
     @property
     def halo(self) -> int:
         """How many pixels to each side have a say."""
-        return windows_of(tuple(machine.look for machine in self.machines))[-1] // 2
+        window = windows_of(tuple(machine.look for machine in self.machines))[-1]
+        return window // 2 + (REACH if self.difference else 0)
 
     @property
     def tile(self) -> int:
@@ -110,6 +116,7 @@ class RatioModel:
         """Of the class: 0.5 at the cut, 0.95 where a pixel scores as labels left out do."""
         components, spread = project(cube, self.statistics), spread_of(self.statistics)
         raw = score(self.machines, components, valid, spread)
+        raw = smooth(raw, components, valid, spread, self.difference)
         return as_probability(raw, self.cut)
 
     def score(
@@ -141,6 +148,7 @@ class RatioModel:
             "training": self.training,
             "wavelengths": self.wavelengths,
             "threshold": self.threshold,
+            "difference": self.difference,
         }
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
         save_novelty(self.novelty, about, tensors)
@@ -166,6 +174,7 @@ class RatioModel:
             None if wavelengths is None else tuple(wavelengths),
             load_novelty(about, tensors),
             about.get("threshold", 0.5),
+            about.get("difference", 0.0),
         )
 
 
@@ -266,10 +275,11 @@ def crossfit_ratio(
     weights = np.ones(labelled.size, np.float32)
     if answers is not None:
         weights[answers.flat[labelled]] = ANSWER
+    spread = spread_of(pool.statistics)
     fitted = fit(
         of_p,
         of_u,
-        spread_of(pool.statistics),
+        spread,
         rng,
         rule=rule,
         folds=folds_,
@@ -304,7 +314,8 @@ def crossfit_ratio(
         "python": platform.python_version(),
         "seed": seed,
     }
-    model = RatioModel(ratio.machines, pool.statistics, cut, training)
+    difference = neighbour_difference(pool.parts, spread)
+    model = RatioModel(ratio.machines, pool.statistics, cut, training, difference=difference)
     return model, Crossfit(labelled, folds_.fold, as_probability(ratio.judged, cut))
 
 

@@ -4,11 +4,13 @@ The paper's losses estimate r(x) = p(x | class) / p(x) by a network. Here r is a
 around some pixels, and least squares give it at once (uLSIF: Kanamori, Hido and Sugiyama 2009):
 the minimum of E_u[r²] / 2 - E_p[r] + λ |r|² / 2 is the solution of one linear system. A pixel is
 judged by whitened principal components, averaged over windows about it: nothing farther away than
-half a window has a say, so the place cannot be learnt.
+half a window has a say, so the place cannot be learnt. In a map, scores are averaged over
+neighbours that look alike.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -35,6 +37,8 @@ FEWEST_FAIR = 20  # labels that tell how much of a scene the class covers
 LEAST = 1e-3  # of the mean score of labels left out, which scores are divided by
 RANK = 1e-5  # of the largest eigenvalue of a kernel: smaller ones are rounding
 CHUNK = 2**13  # pixels that are scored at a time
+REACH = 4  # pixels to each side over which scores are averaged where neighbours look alike
+LEADING = 8  # components by which it is told how alike they look
 
 Array64 = NDArray[np.float64]
 
@@ -89,7 +93,7 @@ RULES: dict[Coverage, Rule] = {
         "of the scene they say the class covers, as labels lie all over it",
     ),
     "part": Rule(
-        MIDDLE,
+        MIDDLE + WIDE,
         STRENGTHS,
         True,
         600,
@@ -401,6 +405,67 @@ def score(
         for machine in machines:
             scores[part] += machine(see(here, machine.look, spread))
     return scores.reshape(valid.shape)
+
+
+def neighbour_difference(
+    parts: Iterable[tuple[FloatArray, BoolArray]], spread: FloatArray
+) -> float:
+    """How much pixels differ from those beside them: the median over parts of a scene.
+
+    parts: white components (k, H, W) and their valid pixels. The difference is the squared distance
+    in the `LEADING` components, each with its own `spread`; 0 where no two pixels lie side by side.
+    """
+    found = []
+    for components, valid in parts:
+        leading = _leading(components, spread)
+        squares = np.square(leading[:, :, 1:] - leading[:, :, :-1]).sum(axis=0)
+        found.append(squares[valid[:, 1:] & valid[:, :-1]])
+    together = np.concatenate(found) if found else np.empty(0)
+    return float(np.median(together)) if together.size else 0.0
+
+
+def smooth(
+    scores: FloatArray,
+    components: FloatArray,
+    valid: BoolArray,
+    spread: FloatArray,
+    difference: float,
+) -> FloatArray:
+    """Scores (H, W) averaged over neighbours that look alike: a joint bilateral filter.
+
+    Within `REACH` pixels a neighbour weighs exp(-d / difference), d being its squared distance as
+    in `neighbour_difference`: a field is averaged over, what lies beyond its edge has no say.
+
+    >>> field = np.array([[[0.0, 0.0, 9.0, 9.0]]], dtype=np.float32)
+    >>> scores = np.array([[0.0, 1.0, 0.0, 0.5]], dtype=np.float32)
+    >>> smooth(scores, field, np.ones((1, 4), bool), np.ones(1, np.float32), 0.5).tolist()
+    [[0.5, 0.5, 0.25, 0.25]]
+    """
+    if difference <= 0:
+        return scores
+    leading = _leading(components, spread)
+    total = np.where(valid, scores, 0).astype(np.float32)
+    known = total.copy()
+    weight = valid.astype(np.float32)
+    rows, columns = valid.shape
+    for down in range(REACH + 1):
+        for across in range(-REACH, REACH + 1):
+            if (down, across) <= (0, 0) or down >= rows or abs(across) >= columns:
+                continue  # the other half of the neighbours is the same pairs, seen from them
+            here = slice(0, rows - down), slice(max(0, -across), columns - max(0, across))
+            there = slice(down, rows), slice(max(0, across), columns - max(0, -across))
+            squares = np.square(leading[:, *here] - leading[:, *there]).sum(axis=0)
+            alike = np.exp(squares * np.float32(-1 / difference))
+            for one, other in ((here, there), (there, here)):
+                share = alike * valid[other]
+                total[one] += share * known[other]
+                weight[one] += share
+    return np.where(valid, total / np.maximum(weight, np.float32(1e-30)), scores)
+
+
+def _leading(components: FloatArray, spread: FloatArray) -> FloatArray:
+    """The first white components, each with its own spread again."""
+    return np.ascontiguousarray(components[:LEADING] * spread[:LEADING, None, None])
 
 
 def by_pixel(image: FloatArray) -> FloatArray:
