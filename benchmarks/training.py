@@ -31,14 +31,14 @@ from thonecls.method.fit import fit
 from thonecls.methods.models import AnyModel
 from thonecls.ratio.model import fit_ratio
 
-BANDS, PERIOD = 64, 128
+BANDS, PERIOD = 64, 32  # of the pattern, so that labels lie all over the smallest scene too
 
 
 def write_scene(path: Path, side: int) -> None:
     """An ENVI cube of uint8, written band by band."""
     rng = np.random.default_rng(0)
     tile = rng.integers(0, 100, size=(BANDS, PERIOD, PERIOD), dtype=np.uint8)
-    tile[:20, 40:80, 40:80] += 100  # the class
+    tile[:20, 10:20, 10:20] += 100  # the class
     times = -(-side // PERIOD)
     with path.open("wb") as file:
         for band in range(BANDS):
@@ -52,7 +52,7 @@ def measure(path: Path, method: str) -> dict[str, float]:
     """Train to the end; seconds of the clock and of the processor, and bytes."""
     source = open_raster(path)
     rows, columns = (np.random.default_rng(1).integers(0, n // PERIOD, 100) for n in source.shape)
-    offsets = np.random.default_rng(2).integers(40, 80, size=(2, 100))
+    offsets = np.random.default_rng(2).integers(10, 20, size=(2, 100))
     positives = np.unique(np.stack([rows, columns], 1) * PERIOD + offsets.T, axis=0)
     forget_peak()
     began, worked = time.perf_counter(), time.process_time()

@@ -38,6 +38,7 @@ from thonecls.ratio.ratio import (
     gap_cut,
     gaussian_kernel,
     looks_of,
+    means_at,
     neighbour_difference,
     see,
     smooth,
@@ -83,6 +84,19 @@ def test_a_window_is_averaged_over_its_valid_pixels(seed: int, window: int) -> N
             inside = image[:, here[0], here[1]][:, valid[here]]
             plain = inside.mean(axis=1) if inside.shape[1] else np.zeros(2)
             assert np.allclose(means[:, row, column], plain, atol=1e-5)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_means_at_some_pixels_are_those_of_the_whole_image(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows, columns = rng.integers(1, 12, 2)
+    valid = rng.random((rows, columns)) < 0.7
+    image = np.where(valid, rng.normal(100, 30, size=(2, rows, columns)), 0).astype(np.float32)
+    pixels = rng.integers(0, rows * columns, 7)
+    found = means_at(image, valid, [1, 3, 7, 31], pixels)
+    for window, means in found.items():
+        whole = window_means(image, valid, window).reshape(2, -1)
+        np.testing.assert_allclose(means.T, whole[:, pixels], rtol=1e-5, atol=1e-4)
 
 
 @given(st.integers(0, 2**32 - 1))

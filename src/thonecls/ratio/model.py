@@ -30,14 +30,13 @@ from thonecls.ratio.ratio import (
     Look,
     Machine,
     Ratio,
-    by_pixel,
     cut_of,
     fit,
     looks_of,
+    means_at,
     neighbour_difference,
     score,
     smooth,
-    window_means,
     windows_of,
 )
 from thonecls.scene import (
@@ -289,6 +288,7 @@ def crossfit_ratio(
     )
     ratio = fitted.by(rule)
     cut = cut_of(ratio, rule)
+    difference = neighbour_difference(pool.parts, spread)
     training = {
         "config": {
             "components": COMPONENTS,
@@ -314,7 +314,6 @@ def crossfit_ratio(
         "python": platform.python_version(),
         "seed": seed,
     }
-    difference = neighbour_difference(pool.parts, spread)
     model = RatioModel(ratio.machines, pool.statistics, cut, training, difference=difference)
     return model, Crossfit(labelled, folds_.fold, as_probability(ratio.judged, cut))
 
@@ -355,9 +354,8 @@ def sample(
         )
         if not sum(map(len, pixels)):
             continue
-        for window in windows:
-            means = by_pixel(window_means(features, valid, window))
-            for kind, at in zip(kinds, pixels, strict=True):
-                kind[window].append(means[at])
+        for kind, at in zip(kinds, pixels, strict=True):
+            for window, means in means_at(features, valid, windows, at).items():
+                kind[window].append(means)
     of_p, of_u = ({w: np.concatenate(parts) for w, parts in kind.items()} for kind in kinds)
     return of_p, of_u

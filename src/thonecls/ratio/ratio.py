@@ -176,6 +176,32 @@ def window_means(components: FloatArray, valid: BoolArray, window: int) -> Float
     return (total(components) / count).astype(np.float32)
 
 
+def means_at(
+    components: FloatArray, valid: BoolArray, windows: list[int], pixels: NDArray[np.int64]
+) -> dict[int, FloatArray]:
+    """`window_means` at some pixels alone, by flat index: (n, k) for every window.
+
+    Sums over windows are differences of sums over all that lies above and to the left, which are
+    taken once: what a window costs does not depend on the size of the image.
+    """
+    count, rows, columns = components.shape
+    sums = np.zeros((rows + 1, columns + 1, count + 1))
+    sums[1:, 1:, :count] = np.where(valid, components, 0).transpose(1, 2, 0)
+    sums[1:, 1:, count] = valid
+    np.cumsum(sums, axis=0, out=sums)
+    np.cumsum(sums, axis=1, out=sums)
+    row, column = np.divmod(pixels, columns)
+    found = {}
+    for window in windows:
+        half = window // 2
+        top, bottom = np.maximum(row - half, 0), np.minimum(row + half + 1, rows)
+        left, right = np.maximum(column - half, 0), np.minimum(column + half + 1, columns)
+        total = sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
+        inside = np.maximum(np.rint(total[:, count:]), 1)
+        found[window] = (total[:, :count] / inside).astype(np.float32)
+    return found
+
+
 def see(means: dict[int, FloatArray], look: Look, spread: FloatArray) -> FloatArray:
     """What a look sees of pixels: (n, k · windows), of means (n, k) by window.
 
