@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -29,6 +31,12 @@ from thonecls.splits import (
 )
 
 MASK = np.array([[True, False, False], [False, False, True]])
+
+
+@functools.cache
+def known_truth() -> NDArray[np.uint8]:
+    """Indian Pines' classes, read once."""
+    return indian_pines().truth
 
 
 @pytest.mark.parametrize(
@@ -84,7 +92,7 @@ def test_unlabeled_pixels_are_those_of_the_paper(
 
 
 def test_the_paper_split_of_indian_pines() -> None:
-    truth = indian_pines().truth
+    truth = known_truth()
     split = paper_split(truth, 2)
     assert (truth.flat[split.labels.positive] == 2).all()
     assert len(np.unique(split.labels.positive)) == 100
@@ -125,7 +133,7 @@ def test_positives_on_nodata_alone_are_refused() -> None:
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_every_protocol_trains_on_the_class_and_tests_elsewhere(protocol: str) -> None:
-    truth = indian_pines().truth
+    truth = known_truth()
     valid = np.ones(truth.shape, dtype=bool)
     valid[:, 140:] = False
     split = PROTOCOLS[protocol](truth, 11, positives=60, unlabeled=500, valid=valid)
@@ -139,7 +147,7 @@ def test_every_protocol_trains_on_the_class_and_tests_elsewhere(protocol: str) -
 
 
 def test_repeats_of_the_resampled_protocol_differ_by_their_labels() -> None:
-    truth = indian_pines().truth
+    truth = known_truth()
     one, same, other = (resampled_split(truth, 2, seed=seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(one.labels.positive, same.labels.positive)
     np.testing.assert_array_equal(one.labels.unlabeled, same.labels.unlabeled)
@@ -152,7 +160,7 @@ def test_repeats_of_the_resampled_protocol_differ_by_their_labels() -> None:
 def test_spatial_tests_lie_a_block_away_from_every_label(
     seed: int, block: int, target: int
 ) -> None:
-    truth = indian_pines().truth
+    truth = known_truth()
     split = spatial_split(truth, target, positives=50, seed=seed, block=block, share=0)
     labels = np.stack(np.unravel_index(split.labels.positive, truth.shape), axis=1)
     known = np.argwhere(truth != 0)
@@ -163,7 +171,7 @@ def test_spatial_tests_lie_a_block_away_from_every_label(
 
 @pytest.mark.parametrize(("target", "blocks"), [(2, 5), (11, 5), (14, 2)])
 def test_spatial_labels_come_from_a_fifth_of_the_blocks(target: int, blocks: int) -> None:
-    truth = indian_pines().truth
+    truth = known_truth()
     for seed in range(5):
         split = spatial_split(truth, target, seed=seed)
         rows, columns = np.unravel_index(split.labels.positive, truth.shape)
@@ -189,7 +197,7 @@ def cut_valid(truth: NDArray[np.uint8], seed: int) -> BoolArray:
     ("seed", "axis", "beyond"), [(0, 1, False), (1, 0, False), (2, 1, True), (3, 0, True)]
 )
 def test_four_seeds_take_labels_from_the_four_halves(seed: int, axis: int, beyond: bool) -> None:
-    truth = indian_pines().truth
+    truth = known_truth()
     median = np.median(np.argwhere(truth == 11)[:, axis])
     for again in (seed, seed + 4, seed + 40):
         split = half_split(truth, 11, seed=again)
@@ -202,7 +210,7 @@ def test_four_seeds_take_labels_from_the_four_halves(seed: int, axis: int, beyon
 
 @given(seed=st.integers(0, 2**32), target=st.sampled_from([2, 5, 11, 14]))
 def test_halves_of_the_valid_pixels_share_nothing(seed: int, target: int) -> None:
-    truth = indian_pines().truth
+    truth = known_truth()
     valid = cut_valid(truth, seed)
     split = half_split(truth, target, positives=50, seed=seed, valid=valid)
     axis = 1 - seed % 2
@@ -239,7 +247,7 @@ def test_a_half_with_too_few_pixels_of_the_class_is_refused() -> None:
 def test_a_plot_is_compact_and_tests_lie_a_block_away(
     seed: int, block: int, positives: int, target: int
 ) -> None:
-    truth = indian_pines().truth
+    truth = known_truth()
     valid = cut_valid(truth, seed)
     split = plot_split(truth, target, positives=positives, seed=seed, valid=valid, block=block)
     labels = np.stack(np.unravel_index(split.labels.positive, truth.shape), axis=1)
@@ -288,7 +296,7 @@ def test_a_class_in_one_patch_cannot_be_tested_beside_a_plot() -> None:
 
 @pytest.mark.parametrize("protocol", ["half", "plot"])
 def test_labels_of_a_part_are_reproduced_by_their_seed(protocol: str) -> None:
-    truth = indian_pines().truth
+    truth = known_truth()
     one, same, other = (PROTOCOLS[protocol](truth, 11, seed=seed) for seed in (0, 0, 4))
     np.testing.assert_array_equal(one.labels.positive, same.labels.positive)
     np.testing.assert_array_equal(one.labels.unlabeled, same.labels.unlabeled)

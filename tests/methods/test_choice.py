@@ -56,7 +56,10 @@ def test_the_ratio_is_taken_unless_another_is_clearly_better(
     assert other.training["choice"]["words"].startswith("auto took matched-filter: it finds")
 
 
-def test_a_run_tells_what_was_taken_and_maps_other_scenes(tmp_path: Path) -> None:
+def test_a_run_tells_what_was_taken_and_maps_other_scenes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choice, "CANDIDATES", {"matched-filter": ""})
     files = write_example(tmp_path)
     lantana = LabelOptions(where="species = 'lantana'")
     options = TrainOptions(method="auto", label="lantana")
