@@ -36,7 +36,7 @@ GROWTH, STEP = 1.4, 0.1  # a map that grows by less where its cut is so much low
 FEWEST_FAIR = 20  # labels that tell how much of a scene the class covers
 LEAST = 1e-3  # of the mean score of labels left out, which scores are divided by
 RANK = 1e-5  # of the largest eigenvalue of a kernel: smaller ones are rounding
-CHUNK = 2**13  # pixels that are scored at a time
+CHUNK = 2**10  # pixels that are scored at a time: their kernels stay in the cache
 REACH = 4  # pixels to each side over which scores are averaged where neighbours look alike
 LEADING = 8  # components by which it is told how alike they look
 
