@@ -31,6 +31,7 @@ from thonecls.ratio.ratio import (
     RULES,
     STRENGTHS,
     WIDE,
+    Around,
     Ratio,
     _basis,
     cut_of,
@@ -40,6 +41,7 @@ from thonecls.ratio.ratio import (
     looks_of,
     means_at,
     neighbour_difference,
+    neighbours_of,
     see,
     smooth,
     solve,
@@ -118,6 +120,47 @@ def test_scores_are_averaged_over_neighbours_that_look_alike(seed: int) -> None:
         weights = np.exp(-np.square(away * spread[:, None, None]).sum(axis=0) / 1.5) * valid[here]
         plain = (weights * scores[here]).sum() / weights.sum()
         assert found[row, column] == pytest.approx(plain, abs=1e-5)
+
+
+def test_a_label_is_judged_by_what_lies_around_it_as_the_map_is() -> None:
+    """Neighbours are those of `smooth`, every other one; only labels that are judged get them."""
+    rng = np.random.default_rng(0)
+    valid = rng.random((9, 9)) < 0.9
+    valid[4, 4] = valid[0, 1] = True
+    components = rng.normal(size=(3, 9, 9)).astype(np.float32)
+    spread, pixels = np.array([2, 1, 0.5], np.float32), np.array([40, 1])
+    flat, weights = neighbours_of(pixels, components, valid, spread, 1.5)
+    away = (components.reshape(3, -1)[:, flat] - components.reshape(3, -1)[:, pixels, None]) ** 2
+    alike = np.exp(-(away * spread[:, None, None] ** 2).sum(axis=0) / 1.5) * valid.ravel()[flat]
+    rows = pixels[:, None] // 9 + np.repeat([-4, -2, 0, 2, 4], 5)
+    columns = pixels[:, None] % 9 + np.tile([-4, -2, 0, 2, 4], 5)
+    alike[(rows < 0) | (columns < 0)] = 0
+    np.testing.assert_allclose(weights, alike / alike.sum(axis=1, keepdims=True), atol=1e-6)
+    assert np.array_equal(flat[0], (rows * 9 + columns)[0])
+
+    means = some_means(200)
+    positive = {w: m[:30] + 1.5 for w, m in means.items()}
+    fold = np.arange(30) // 15
+    folds = Folds(fold, np.stack([fold == 1, fold == 0]))
+    alone = Around(positive, np.ones((30, 1), np.float32))
+    other = {w: np.repeat(m, 2, axis=0) for w, m in positive.items()}
+    for mean in other.values():
+        mean[1::2] = -5  # what lies beside them is not at all like them
+    half = Around(other, np.full((30, 2), 0.5, np.float32))
+    judged = [
+        fit(
+            positive,
+            means,
+            np.ones(4, np.float32),
+            np.random.default_rng(1),
+            rule=RULES["patch"],
+            folds=folds,
+            around=around,
+        ).judged
+        for around in (None, alone, half)
+    ]
+    np.testing.assert_allclose(judged[0], judged[1], rtol=1e-3, atol=1e-4)
+    assert judged[2].mean() < 0.7 * judged[0].mean()
 
 
 def test_the_difference_of_neighbours_is_that_of_valid_pixels_side_by_side() -> None:

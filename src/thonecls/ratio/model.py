@@ -23,10 +23,12 @@ from thonecls.method.novelty import Novelty
 from thonecls.method.store import check_ratio
 from thonecls.metrics import evaluate_pu
 from thonecls.ratio.ratio import (
+    MOST_POSITIVES,
     REACH,
     RULES,
     WIDE,
     WIDTH,
+    Around,
     Look,
     Machine,
     Ratio,
@@ -35,6 +37,7 @@ from thonecls.ratio.ratio import (
     looks_of,
     means_at,
     neighbour_difference,
+    neighbours_of,
     score,
     smooth,
     windows_of,
@@ -275,6 +278,11 @@ def crossfit_ratio(
     if answers is not None:
         weights[answers.flat[labelled]] = ANSWER
     spread = spread_of(pool.statistics)
+    difference = neighbour_difference(pool.parts, spread)
+    around = None
+    if folds:
+        of_class = pool.only(np.flatnonzero(is_class))
+        around = around_labels(of_class, windows, spread, difference)
     fitted = fit(
         of_p,
         of_u,
@@ -283,12 +291,12 @@ def crossfit_ratio(
         rule=rule,
         folds=folds_,
         places=place_folds(labelled, source.shape, PLACES),
+        around=around,
         negative=of_n,
         weights=weights,
     )
     ratio = fitted.by(rule)
     cut = cut_of(ratio, rule)
-    difference = neighbour_difference(pool.parts, spread)
     training = {
         "config": {
             "components": COMPONENTS,
@@ -344,18 +352,42 @@ def sample(
     ends = np.cumsum([len(places) for places in pool.places])
     drawn = np.sort(rng.choice(ends[-1], min(count, int(ends[-1])), replace=False))
     part_of = np.searchsorted(ends, drawn, side="right")
-    kinds: list[dict[int, list[FloatArray]]] = [{w: [] for w in windows} for _ in range(2)]
-    for number, (features, valid) in enumerate(pool.parts):
-        labels = pool.labels[pool.labels[:, 0] == number]
+    kinds: list[list[dict[int, FloatArray]]] = [[], []]
+    for number, part in enumerate(pool.parts):
+        labels = _labels_in(pool, number)
         first = int(ends[number]) - len(pool.places[number])
-        pixels = (
-            labels[:, 1] * valid.shape[1] + labels[:, 2],
-            pool.places[number][drawn[part_of == number] - first],
-        )
-        if not sum(map(len, pixels)):
+        others = pool.places[number][drawn[part_of == number] - first]
+        if not labels.size + others.size:
             continue
-        for kind, at in zip(kinds, pixels, strict=True):
-            for window, means in means_at(features, valid, windows, at).items():
-                kind[window].append(means)
-    of_p, of_u = ({w: np.concatenate(parts) for w, parts in kind.items()} for kind in kinds)
+        means = means_at(*part, windows, np.concatenate([labels, others]))
+        for kind, some in zip(kinds, (slice(labels.size), slice(labels.size, None)), strict=True):
+            kind.append({window: mean[some] for window, mean in means.items()})
+    of_p, of_u = (_joined(kind) for kind in kinds)
     return of_p, of_u
+
+
+def around_labels(
+    pool: Pool, windows: list[int], spread: FloatArray, difference: float
+) -> Around | None:
+    """What lies around a pool's labels; None where they are so many that it would take long."""
+    if difference <= 0 or len(pool.labels) > MOST_POSITIVES:
+        return None
+    found, weights = [], []
+    for number, part in enumerate(pool.parts):
+        labels = _labels_in(pool, number)
+        if labels.size:
+            pixels, weight = neighbours_of(labels, *part, spread, difference)
+            found.append(means_at(*part, windows, pixels.ravel()))
+            weights.append(weight)
+    return Around(_joined(found), np.concatenate(weights))
+
+
+def _labels_in(pool: Pool, number: int) -> NDArray[np.int64]:
+    """The flat indices of labels in a part of a pool."""
+    labels = pool.labels[pool.labels[:, 0] == number]
+    return np.asarray(labels[:, 1] * pool.parts[number].valid.shape[1] + labels[:, 2])
+
+
+def _joined(parts: list[dict[int, FloatArray]]) -> dict[int, FloatArray]:
+    """Means of several parts, by window."""
+    return {window: np.concatenate([part[window] for part in parts]) for window in parts[0]}

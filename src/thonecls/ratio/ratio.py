@@ -241,13 +241,25 @@ def solve(
     return np.stack(solved)
 
 
+class Around(NamedTuple):
+    """Neighbours of labels, over which `smooth` would average the scores there.
+
+    means: (n · m, k) over every window, of m neighbours of each of n labels; weights: (n, m), of
+    which each row adds up to 1.
+    """
+
+    means: dict[int, FloatArray]
+    weights: FloatArray
+
+
 class Fitted(NamedTuple):
     """Solutions for every look and every strength of `STRENGTHS`, by which rules choose.
 
     Each is scaled so that labels left out at random score 1 on average. Of l looks and s strengths:
     held_out: (l, s, n_p) what these score; judged: (l, s, n_p) what labels score in the folds that
-    were given, NaN where no label is left; by_place: the same in folds of whole places; unlabeled:
-    (l, s, n_u) what others score.
+    were given, averaged over what lies around them if that was told, NaN where no label is left;
+    by_place: the same in folds of whole places, not averaged; unlabeled: (l, s, n_u) what others
+    score.
     """
 
     kernels: tuple[tuple[Look, FloatArray, float], ...]  # of a look: centres and gamma
@@ -323,13 +335,15 @@ def fit(
     rule: Rule,
     folds: Folds | None = None,
     places: Folds | None = None,
+    around: Around | None = None,
     negative: dict[int, FloatArray] | None = None,
     weights: FloatArray | None = None,
 ) -> Fitted:
     """The ratio of positives to unlabeled pixels; both: means (n, k) over every window of a rule.
 
-    folds: of the positives, for `judged`; places: for `by_place`; negative: means of pixels that
-    are known not to be the class; weights: (n_p,) of the positives, 1 each unless told.
+    folds: of the positives, for `judged`, with what lies `around` them if it is told; places: for
+    `by_place`; negative: means of pixels that are known not to be the class; weights: (n_p,) of the
+    positives, 1 each unless told.
     """
     count, others = (len(next(iter(means.values()))) for means in (positive, unlabeled))
     parts = min(FOLDS, count)
@@ -347,22 +361,31 @@ def fit(
     for look in looks_of(rule):
         of_p, of_u = see(positive, look, spread), see(unlabeled, look, spread)
         of_n = of_p[:0] if negative is None else see(negative, look, spread)
-        around = np.concatenate([of_p[kept], of_n, of_u[centres]])
+        middles = np.concatenate([of_p[kept], of_n, of_u[centres]])
         gamma = WIDTH / max(float(of_u.var(axis=0, dtype=np.float64).sum()), 1e-12)
-        basis = _basis(around, gamma)
-        p, u, n = (gaussian_kernel(x, around, gamma) @ basis for x in (of_p, of_u, of_n))
+        basis = _basis(middles, gamma)
+        p, u, n = (gaussian_kernel(x, middles, gamma) @ basis for x in (of_p, of_u, of_n))
+        smoothed = p
+        if around is not None:
+            near = gaussian_kernel(see(around.means, look, spread), middles, gamma)
+            near = near.reshape(*around.weights.shape, -1)
+            smoothed = np.einsum("nm,nmc->nc", around.weights, near) @ basis
         means = np.stack([share[some] @ p[some] / max(share[some].sum(), 1e-6) for some in learnt])
         found = solve(means, u, STRENGTHS, n)
         first = parts + 1 + len(judging.apart)
         held_out, judged, left = (
-            np.einsum("sij,ij->si", found[:, which], p)
-            for which in (fold, parts + 1 + judging.fold, first + by_place.fold)
+            np.einsum("sij,ij->si", found[:, which], of_labels)
+            for which, of_labels in (
+                (fold, p),
+                (parts + 1 + judging.fold, smoothed),
+                (first + by_place.fold, p),
+            )
         )
         scale = np.maximum((held_out * share).mean(axis=1, keepdims=True), LEAST)
         scores = found[:, parts].astype(np.float32) @ u.T
         solution = found[:, parts] @ basis.T.astype(np.float64)
         solved.append(tuple(x / scale for x in (solution, held_out, judged, left, scores)))
-        kernels.append((look, around, gamma))
+        kernels.append((look, middles, gamma))
     solutions, *arrays = zip(*solved, strict=True)
     held_out, judged, left, scores = (np.stack(array) for array in arrays)
     for part, given in ((judged, judging), (left, by_place)):
@@ -487,6 +510,32 @@ def smooth(
                 total[one] += share * known[other]
                 weight[one] += share
     return np.where(valid, total / np.maximum(weight, np.float32(1e-30)), scores)
+
+
+def neighbours_of(
+    pixels: NDArray[np.int64],
+    components: FloatArray,
+    valid: BoolArray,
+    spread: FloatArray,
+    difference: float,
+) -> tuple[NDArray[np.int64], FloatArray]:
+    """Every other neighbour over which `smooth` averages at some pixels, and its weight: (n, m).
+
+    pixels: by flat index. A neighbour that has no data or lies beyond the edge weighs nothing.
+    """
+    reach = np.arange(-REACH, REACH + 1, 2)
+    size = np.array(valid.shape)[:, None, None]
+    away = np.stack(np.meshgrid(reach, reach, indexing="ij")).reshape(2, 1, -1)
+    at = np.stack(np.divmod(pixels, valid.shape[1]))[:, :, None] + away
+    inside = ((at >= 0) & (at < size)).all(axis=0)
+    row, column = np.clip(at, 0, size - 1)
+    leading = _leading(components, spread).reshape(min(LEADING, len(components)), -1)
+    flat = row * valid.shape[1] + column
+    squares = np.square(leading[:, flat] - leading[:, pixels, None]).sum(axis=0)
+    alike = np.exp(-squares / max(difference, 1e-30)) * (
+        inside & valid.flat[flat].reshape(flat.shape)
+    )
+    return flat, (alike / alike.sum(axis=1, keepdims=True)).astype(np.float32)
 
 
 def _leading(components: FloatArray, spread: FloatArray) -> FloatArray:
