@@ -250,6 +250,8 @@ def test_single_pixels_have_a_say_where_windows_know_the_place_and_not_the_class
         shares.append(ratio.near)
         looks = {machine.look for machine in ratio.machines}
         assert set(NEAR) <= looks if ratio.near else not set(NEAR) & looks
+        assert found.by(RULES["part"], 0.5).near == max(0.5, ratio.near)
+        assert found.by(RULES["all"], 0.5).near == 0
     assert shares == [0, 1]
 
 

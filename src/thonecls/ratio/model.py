@@ -55,6 +55,7 @@ from thonecls.splits import (
     Coverage,
     Folds,
     Labels,
+    blocks_of,
     check_positives,
     coverage_of,
     judging_folds,
@@ -71,8 +72,9 @@ SIDE = 32  # of the windows that stand for a large scene, more where the ratio l
 WINDOWS_OF_SCENE = 512  # of them, fewer where they are larger
 WHOLE = 2**18  # pixels of a scene that is held whole
 FEW_OUT = 10  # folds of labels from all over a scene
+FEW_PLACES, LEAST_NEAR = 6, 0.5  # up to so many with labels, single pixels have so much of a say
 PLACES = 3  # folds of places that tell whether what lies around a pixel tells the class
-ANSWER = 10.0  # labels that a positive answer to a suggestion counts for, as it is from elsewhere
+ANSWER = 30.0  # labels that a positive answer to a suggestion counts for, as it is from elsewhere
 STEEP = 3.0  # the logit of a pixel that scores as the mean label left out
 TILE = 448  # pixels a side
 
@@ -295,7 +297,8 @@ def crossfit_ratio(
         negative=of_n,
         weights=weights,
     )
-    ratio = fitted.by(rule)
+    few = len(np.unique(blocks_of(labelled, source.shape))) <= FEW_PLACES
+    ratio = fitted.by(rule, LEAST_NEAR if few else 0.0)
     cut = cut_of(ratio, rule)
     training = {
         "config": {

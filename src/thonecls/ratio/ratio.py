@@ -269,12 +269,13 @@ class Fitted(NamedTuple):
     by_place: Array64
     unlabeled: Array64
 
-    def by(self, rule: Rule) -> Ratio:
+    def by(self, rule: Rule, least_near: float = 0.0) -> Ratio:
         """The mean of a rule's solutions, and of those that look at single pixels.
 
-        The latter have the say that `near_share` gives them.
+        The latter, where a rule has them, have the say that `near_share` gives them, or
+        `least_near`, whichever is more.
         """
-        near = self.near_share() if rule.near else 0.0
+        near = max(least_near, self.near_share()) if rule.near else 0.0
         share = np.zeros(self.held_out.shape[:2])
         for number, (look, _, _) in enumerate(self.kernels):
             if look in rule.looks:
