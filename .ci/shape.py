@@ -39,7 +39,7 @@ def functions(tree: ast.Module) -> Iterator[tuple[str, int, int]]:
 def imported(tree: ast.Module, package: str, known: set[str], *, later: bool) -> set[str]:
     """Modules of the package that one imports: at its top, or (later) inside functions too."""
     found = set()
-    for node in ast.walk(tree) if later else _at_the_top(tree):
+    for node in _run(tree, later=later):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -53,13 +53,13 @@ def imported(tree: ast.Module, package: str, known: set[str], *, later: bool) ->
     return found & known
 
 
-def _at_the_top(tree: ast.AST) -> Iterator[ast.AST]:
-    """Nodes that run when a module is imported: not in functions, not under TYPE_CHECKING."""
+def _run(tree: ast.AST, *, later: bool) -> Iterator[ast.AST]:
+    """Nodes that run, not those for the type checker: when a module is imported, or later too."""
     for node in ast.iter_child_nodes(tree):
         typing = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        if not typing and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        if not typing and (later or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)):
             yield node
-            yield from _at_the_top(node)
+            yield from _run(node, later=later)
 
 
 def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
