@@ -10,6 +10,7 @@ import ast
 import sys
 import tomllib
 from collections.abc import Iterator
+from inspect import CO_OPTIMIZED
 from pathlib import Path
 from types import FrameType
 
@@ -124,7 +125,8 @@ def walk(root: Path, arguments: list[str]) -> None:
 
     def note(frame: FrameType, event: str, _: object) -> None:
         name = frame.f_code.co_filename
-        if event == "call" and name.startswith(source) and frame.f_code.co_name != "<module>":
+        # A function, not the body of a module or a class that is being made.
+        if event == "call" and name.startswith(source) and frame.f_code.co_flags & CO_OPTIMIZED:
             ran.setdefault(name, len(ran))
 
     from thonecls.cli import main
