@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,6 +30,29 @@ def load(name: str) -> ModuleType:
 
 def read_yaml(path: str) -> Any:
     return yaml.safe_load((ROOT / path).read_text("utf-8"))
+
+
+def test_the_library_names_no_flags_of_the_command_line() -> None:
+    """Its words are shown by a page and by a plugin too; whole commands may stand in them."""
+    package = ROOT / "src" / "thonecls"
+    for path in package.rglob("*.py"):
+        apart = ("cli", "workflow/options.py", "version.py")  # they make commands, or ask git
+        if path.relative_to(package).as_posix().startswith(apart):
+            continue
+        for words in texts(ast.parse(path.read_text("utf-8"))):
+            told = re.sub(r"\b(thonecls|dask|pip) [^`,;:]*", "", words)
+            assert not re.search(r"(^|[ (`])--[a-z]{2}", told), (path.name, words)
+
+
+def texts(node: ast.AST) -> Iterator[str]:
+    """All strings in some code; of an f-string all that is written out, as one."""
+    if isinstance(node, ast.JoinedStr):
+        yield "".join(str(p.value) if isinstance(p, ast.Constant) else "…" for p in node.values)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from texts(child)
 
 
 def test_the_citation_names_the_paper_that_the_readme_names() -> None:

@@ -18,8 +18,8 @@ from thonecls.extras import need
 
 Key = TypeVar("Key")
 LOST = (
-    "the cluster no longer answers: start it again and repeat the command, of a map with --resume; "
-    "what is finished is kept"
+    "the cluster no longer answers: start it again and repeat the command, resuming where it was a "
+    "map; what is finished is kept"
 )
 Room = Callable[[], int]  # how many calls are to be under way at a time
 

@@ -168,8 +168,10 @@ function renderVerify(state) {
   } else if (verification.state === "asking") {
     const { points, result, stale } = verification;
     if (stale) parts.push(`<section>${message("check", "The export has changed since these points were drawn: draw anew to verify it.")}</section>`);
-    parts.push(`<section>${dots(points, state.current)}${card(points, state.current, settings.label)}</section>`);
-    if (result) parts.push(resultMarkup(result, points.some((point) => !point.answer)));
+    const open = points.some((point) => !point.answer);
+    const asked = `<section>${dots(points, state.current)}${card(points, state.current, settings.label)}</section>`;
+    const told = result ? resultMarkup(result, open) : "";
+    parts.push(open ? asked + told : told + asked); // what was asked for first, once all is answered
     parts.push(`<section><div class="row fill">${sizeAndDraw(gone, "Draw anew")}<button class="button" data-act="end">End</button></div></section>`);
   } else {
     parts.push(`<section>${sizeAndDraw(gone, "Begin")}</section>`);

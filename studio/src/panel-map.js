@@ -95,15 +95,17 @@ function render(state) {
   $("#learning").hidden = total === 0;
   $("#auto").checked = settings.auto;
   const select = $("#method");
-  fill(select, methods.map((m) => `<option value="${plain(m.name)}">${plain(methodWords(m))}</option>`).join(""));
+  fill(select, methods.map(methodMarkup).join(""));
   setValue(select, settings.method);
   const job = running("train", state);
   select.disabled = Boolean(job) || gone;
   fill($("#training"), trainingMarkup(state, job));
 }
 
-function methodWords(method) {
-  return method.words ? `${method.name}: ${method.words}` : method.name;
+// How long it takes is what a mapper chooses by; what it minimises shows under the pointer.
+function methodMarkup({ name, words, network }) {
+  const takes = network ? "a network, minutes" : "seconds";
+  return `<option value="${plain(name)}" title="${plain(words)}">${plain(name)} (${takes})</option>`;
 }
 
 function trainingMarkup({ labels, jobs, gone }, job) {

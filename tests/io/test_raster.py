@@ -756,3 +756,14 @@ def test_folders_that_are_no_scene(tmp_path: Path) -> None:
     write(tmp_path / "b.tif", CUBE[:2])
     with pytest.raises(FileError, match=r"b.tif has 2: give that file itself"):
         open_raster(tmp_path)
+
+
+def test_a_scene_that_is_held_is_read_once_and_gives_the_same(tmp_path: Path) -> None:
+    plain = open_raster(write(tmp_path / "a.tif"))
+    held = plain.hold()
+    (tmp_path / "a.tif").unlink()
+    window = slice(3, 9), slice(5, 20)
+    np.testing.assert_array_equal(held.read(*window).cube, CUBE[:, 3:9, 5:20])
+    assert held.hold() is held
+    assert pickle.loads(pickle.dumps(held)).held is None  # workers open the file themselves
+    assert held.take([1, 0]).held is None

@@ -666,7 +666,7 @@ def test_a_scattered_map_gives_its_larger_patches_and_says_so(tmp_path: Path) ->
         assert (
             f"polygons of all its {len(sizes)} patches: those of 2 pixels or more, 1," in made.words
         )
-        assert "--no-polygons" in made.words
+        assert "leave polygons out" in made.words
         assert geopandas.read_file(tmp_path / "few.gpkg").pixels.tolist() == [sizes[-1]]
     made = write_polygons(
         tmp_path / "map.tif", tmp_path / "probability.tif", tmp_path / "few.gpkg", longest=3

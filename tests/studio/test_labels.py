@@ -144,7 +144,7 @@ def test_a_copy_holds_labels_and_no_history(tmp_path: Path) -> None:
 def test_what_is_not_ours_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "labels.gpkg"
     path.write_bytes(b"no database at all, but long enough to be looked at" * 20)
-    with pytest.raises(FileError, match=r"cannot use .*choose another --project"):
+    with pytest.raises(FileError, match=r"cannot use .*choose another 'project'"):
         Labels(path, PLAIN)
     labels = Labels(tmp_path / "other.gpkg", PLAIN)
     labels.apply("positive", np.array([599]), "click")

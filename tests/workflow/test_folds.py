@@ -87,6 +87,6 @@ def test_a_stopped_fold_judges_nothing_and_can_be_gone_on_with(tmp_path: Path) -
 
 
 def test_the_plan_tells_what_judging_costs(tmp_path: Path) -> None:
-    assert "more to judge the map by labels left out (--folds 0: not)" in plan_of(
+    assert "more to judge the map by labels left out (none with 0 folds)" in plan_of(
         task(tmp_path / "a")
     )

@@ -11,9 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 from thonecls.datasets import Dataset
+from thonecls.datasets.example import write_example
+from thonecls.io.options import LabelOptions
+from thonecls.io.raster.files import LazyFile
 from thonecls.method.config import TrainConfig
 from thonecls.method.model import Model
 from thonecls.workflow import TrainOptions, train_scene
@@ -78,3 +82,28 @@ def test_sigkill_at_random_moments_changes_nothing(
     for name in ("probability.npy", "map.npy"):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "run" / name).read_bytes()
     assert json.loads((tmp_path / "run/run.json").read_text("utf-8"))["finished"]
+
+
+def test_a_scene_is_read_once_before_the_first_step(
+    tiny: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example = write_example(tmp_path / "example", height=48, width=40, bands=6)
+    read: list[int] = []
+    steps: list[int] = []
+    plain = LazyFile.read
+
+    def counted(self: LazyFile, numbers: Any, rows: slice, columns: slice, *more: Any) -> Any:
+        read.append((rows.stop - rows.start) * (columns.stop - columns.start))
+        return plain(self, numbers, rows, columns, *more)
+
+    monkeypatch.setattr(LazyFile, "read", counted)
+    train_scene(
+        example.scene,
+        example.labels,
+        tmp_path / "run",
+        config=replace(tiny, epochs=1, batches=1),
+        options=TrainOptions(method="t-honecls", folds=0),
+        label_options=LabelOptions(where="species = 'lantana'"),
+        on_step=lambda progress: steps.append(sum(read)),
+    )
+    assert steps == [48 * 40]

@@ -119,8 +119,8 @@ def _result(cell: Cell, future: Future[dict[str, Any]]) -> dict[str, Any]:
     except Exception as error:
         if is_death(error):
             reason = (
-                "its process died, probably out of memory: --retry runs it again, best with "
-                "fewer --jobs"
+                "its process died, probably out of memory: run it again, best with fewer jobs "
+                "at a time"
             )
             return {"cell": cell.as_dict(), "error": reason, "seconds": 0.0, **_stamp()}
         if is_lost(error):

@@ -13,7 +13,7 @@ from cyclopts import CycloptsError, MissingArgumentError
 from rich.markup import escape
 
 from thonecls.cli import benchmark, catalogues, scenes, studio  # noqa: F401  # they add their commands
-from thonecls.cli.app import INTERRUPTED, app, errors
+from thonecls.cli.app import INTERRUPTED, app, errors, with_flags
 from thonecls.errors import ThoneclsError
 from thonecls.io.drivers import keep_from_networks
 
@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         app(arguments, exit_on_error=False, print_error=False)
     except ThoneclsError as error:
-        _fail(_with_flags(error), arguments)
+        _fail(with_flags(str(error), error.options), arguments)
     except MissingArgumentError as error:
         _fail(_missing(error), arguments)
     except CycloptsError as error:
@@ -48,14 +48,6 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         errors.print("stopped")
         sys.exit(INTERRUPTED)
-
-
-def _with_flags(error: ThoneclsError) -> str:
-    """The error's words, with the options that help as flags: 'bands_axis' is --bands-axis."""
-    words = str(error)
-    for name in error.options:
-        words = words.replace(f"'{name}'", f"--{name.replace('_', '-')}")
-    return words
 
 
 def _missing(error: MissingArgumentError) -> str:

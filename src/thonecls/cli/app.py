@@ -44,6 +44,18 @@ app.register_install_completion_command(
 )
 errors = Console(stderr=True)
 
+
+def with_flags(words: str, options: tuple[str, ...]) -> str:
+    """Words of the library with the options that they name as flags.
+
+    >>> with_flags("say 'bands_axis' last", ("bands_axis",))
+    'say --bands-axis last'
+    """
+    for name in options:
+        words = words.replace(f"'{name}'", f"--{name.replace('_', '-')}")
+    return words
+
+
 if TYPE_CHECKING:
 
     class Overrides(TrainConfig):

@@ -6,6 +6,7 @@ import glob
 import json as jsonlib
 import os
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -33,6 +34,7 @@ from thonecls.cli.app import (
     errors,
     given_settings,
     resolve,
+    with_flags,
 )
 from thonecls.errors import ConfigError, FileError
 from thonecls.io.options import LabelOptions, SceneOptions
@@ -40,6 +42,7 @@ from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig, preset_for
 
 if TYPE_CHECKING:
     from thonecls.workflow import CheckSummary, TruthFile
+    from thonecls.workflow.summaries import Finding
 
 # Commands import what they run: help and typos must not wait for it.
 Overwrite = Annotated[bool, Parameter(help="Replace what is in the folder already.", negative=())]
@@ -142,11 +145,16 @@ def check(
         method=_usual_method(preset, 1, config),
         picture=picture,
     )
+    found = replace(found, findings=tuple(_with_flags(finding) for finding in found.findings))
     if json:
         print(jsonlib.dumps(found.as_dict()))
     else:
         _print_findings(found)
     return 0 if found.fit else 2
+
+
+def _with_flags(finding: Finding) -> Finding:
+    return replace(finding, words=with_flags(finding.words, finding.options))
 
 
 def _print_findings(found: CheckSummary) -> None:

@@ -239,7 +239,7 @@ def _limit(sizes: dict[int, tuple[int, int]], most: int, longest: int) -> tuple[
     )
     return fewest, (
         f"the map is too scattered for polygons of all its {every:,} patches: {told}; raise "
-        "--threshold or --minimum-area, or leave polygons out (--no-polygons)"
+        "the threshold or the minimum area, or leave polygons out"
     )
 
 

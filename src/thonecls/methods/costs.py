@@ -82,14 +82,14 @@ def judging(training: Cost, folds: int) -> str:
     """What it takes besides to judge a network's map, in words.
 
     >>> judging(Cost(200.0, 1e9), 3)
-    '10 min more to judge the map by labels left out (--folds 0: not)'
+    '10 min more to judge the map by labels left out (none with 0 folds)'
     >>> judging(Cost(200.0, 1e9), 0)
-    'nothing to judge the map (--folds 3 would)'
+    'nothing to judge the map (3 folds would)'
     """
     if not folds:
-        return "nothing to judge the map (--folds 3 would)"
+        return "nothing to judge the map (3 folds would)"
     more = in_words(folds * training.seconds)
-    return f"{more} more to judge the map by labels left out (--folds 0: not)"
+    return f"{more} more to judge the map by labels left out (none with 0 folds)"
 
 
 def in_words(seconds: float) -> str:

@@ -168,7 +168,7 @@ def _by_points(found: Verification) -> Verdict:
     steps = {
         "good": "Use the map, and give the area with its interval.",
         "check": "Draw and check more points, or label what is missed and train again.",
-        "poor": "Add the checked points to the labels (--answers) and train again.",
+        "poor": "Add the checked points to the labels as answers and train again.",
     }
     reason = (
         f"{found.answered} of {found.asked} points have an answer, {found.present} of them are the "

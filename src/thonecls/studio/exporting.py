@@ -31,7 +31,7 @@ FILES = {  # what may be downloaded, in the order of a list
     "probability.npy": "the probability of the class",
     "novelty.npy": "above 1: unlike what the model has seen",
     "uncertainty.npy": "how far models differ",
-    "model.safetensors": "the model, to map other scenes with `thonecls map`",
+    "model.safetensors": "the model, to map other scenes with thonecls map",
     "run.json": "all facts of the training, for programs",
     "map.json": "all facts of the map, for programs",
     "report.json": "the report, for programs",

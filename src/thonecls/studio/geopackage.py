@@ -18,6 +18,7 @@ from pyproj.exceptions import CRSError
 
 from thonecls.errors import FileError
 from thonecls.io.grid import Grid
+from thonecls.studio.refusals import ANOTHER, PROJECT
 
 LAYER = "labels"
 PACKAGE, VERSION = 0x47504B47, 10300  # "GPKG", 1.3
@@ -133,5 +134,6 @@ def database_errors(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         raise FileError(
             f"cannot use {path} ({error}): see whether the disk is full or another program holds "
-            "the file, or choose another --project"
+            f"the file, or {ANOTHER}",
+            options=PROJECT,
         ) from error

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from thonecls.errors import FileError, LabelError
 from thonecls.io.grid import Grid
 from thonecls.studio.geopackage import create, database_errors, insert, run_all
+from thonecls.studio.refusals import ANOTHER, PROJECT
 
 IntArray = NDArray[np.int64]
 ByteArray = NDArray[np.uint8]
@@ -214,7 +215,9 @@ class Labels:
         size = self.grid.shape[0] * self.grid.shape[1]
         found = {fid - 1: _state(present, origin) for fid, present, origin in rows}
         if any(not 0 <= pixel < size for pixel in found):
-            raise FileError(f"{self.path} holds labels outside the scene: choose another --project")
+            raise FileError(
+                f"{self.path} holds labels outside the scene: {ANOTHER}", options=PROJECT
+            )
         return found
 
     def _has_tables(self) -> bool:
@@ -222,7 +225,7 @@ class Labels:
             "SELECT name FROM sqlite_master WHERE name IN ('labels', 'studio_operations')"
         ).fetchall()
         if len(tables) == 1:
-            raise FileError(f"{self.path} was not made by the studio: choose another --project")
+            raise FileError(f"{self.path} was not made by the studio: {ANOTHER}", options=PROJECT)
         return bool(tables)
 
     def _one(self, query: str) -> tuple[Any, ...] | None:

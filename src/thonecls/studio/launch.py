@@ -93,8 +93,9 @@ def check_host(host: str, known_risk: bool) -> None:
     """Refuse to be reached from elsewhere, unless somebody knows what that means."""
     if not _is_loopback(host) and not known_risk:
         raise ConfigError(
-            f"--host {host} lets others on the network reach your files, without encryption: say "
-            "--i-know if that is meant, or leave --host out"
+            f"'host' {host} lets others on the network reach your files, without encryption: say "
+            "'i_know' if that is meant, or leave 'host' out",
+            options=("host", "i_know"),
         )
 
 
@@ -125,7 +126,9 @@ def _listen(host: str, port: int, folder: Path) -> socket.socket:
         except (OSError, OverflowError) as error:
             listening.close()
             failed = error
-    raise FileError(f"cannot listen at {host}, port {port} ({failed}): choose another --port")
+    raise FileError(
+        f"cannot listen at {host}, port {port} ({failed}): choose another 'port'", options=("port",)
+    )
 
 
 def _address(folder: Path) -> dict[str, int | str]:

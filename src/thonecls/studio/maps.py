@@ -16,14 +16,13 @@ from rasterio.windows import Window
 
 from thonecls.errors import ConfigError
 from thonecls.io.raster import open_gdal
-from thonecls.scene import FloatArray, Scene
+from thonecls.scene import NO_DATA, FloatArray, Scene
 from thonecls.studio.view import TILE, Cache, SceneView
 
 ByteArray = NDArray[np.uint8]
 IntArray = NDArray[np.int64]
 
 LEVELS = 200  # steps of probability in a tile
-NODATA = 255
 STAYS = 60.0  # seconds that tiles of a map can be asked for after its successor came
 STEPS = (np.arange(LEVELS + 1) / LEVELS).astype(np.float32)
 
@@ -35,7 +34,7 @@ def encode(probability: FloatArray) -> ByteArray:
     [0, 60, 61, 200, 255]
     """
     octets = np.searchsorted(STEPS, np.nan_to_num(probability), side="left")
-    return np.where(np.isnan(probability), NODATA, np.minimum(octets, LEVELS)).astype(np.uint8)
+    return np.where(np.isnan(probability), NO_DATA, np.minimum(octets, LEVELS)).astype(np.uint8)
 
 
 def snap(cut: float) -> float:
@@ -197,7 +196,7 @@ class Maps:
             return None
 
         def make() -> bytes:
-            whole = np.full((TILE, TILE), NODATA, np.uint8)
+            whole = np.full((TILE, TILE), NO_DATA, np.uint8)
             part = shown.tile(self.view, z, x, y)
             whole[: part.shape[0], : part.shape[1]] = part
             return whole.tobytes()

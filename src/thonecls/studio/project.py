@@ -19,12 +19,12 @@ from thonecls.io.inputs import SceneInput, read_labels, read_scene
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.io.raster import RasterSource
 from thonecls.scene import ArraySource
+from thonecls.studio.refusals import ANOTHER, PROJECT
 from thonecls.workflow.options import TrainOptions
 
 FACTS, LABELS, ADDRESS = "studio.json", "labels.gpkg", ".address.json"
 JOBS, EXPORT, CACHE, VERIFICATION = "jobs", "export", "cache", "verification"
 MOST_AUTO = 4_000_000  # pixels of a scene that is trained on without being asked
-ANOTHER = "choose another --project"
 
 
 @dataclass(frozen=True)
@@ -112,16 +112,20 @@ def open_project(
     else:
         path = Path(known["scene"])
         if scene is not None and scene.resolve() != path:
-            raise FileError(f"{folder} is a project of {path}, not of {scene}: {ANOTHER}")
+            raise FileError(
+                f"{folder} is a project of {path}, not of {scene}: {ANOTHER}", options=PROJECT
+            )
         if labels is not None:
             raise FileError(
-                f"{folder} has its own labels already: leave out {labels}, or {ANOTHER}"
+                f"{folder} has its own labels already: leave out {labels}, or {ANOTHER}",
+                options=PROJECT,
             )
         options = known["scene_options"]
         asked = asdict(scene_options or SceneOptions())  # as flags it is of another class
         if asked not in (asdict(SceneOptions()), asdict(options)):
             raise FileError(
-                f"{folder} reads its scene by other options: leave them out, or {ANOTHER}"
+                f"{folder} reads its scene by other options: leave them out, or {ANOTHER}",
+                options=PROJECT,
             )
         project = Project(folder, read_scene(path, options), options, known["settings"])
     if label is not None:
@@ -171,7 +175,9 @@ def read_facts(folder: Path) -> dict[str, Any] | None:
             "settings": _of(Settings, found["settings"]),
         }
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise FileError(f"{path} does not tell of a project ({error}): {ANOTHER}") from error
+        raise FileError(
+            f"{path} does not tell of a project ({error}): {ANOTHER}", options=PROJECT
+        ) from error
 
 
 def _of(kind: Any, found: Mapping[str, Any]) -> Any:

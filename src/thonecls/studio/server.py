@@ -61,6 +61,13 @@ By = Annotated[str | None, Header(alias="X-Thonecls-Client", max_length=100)]
 Version = Annotated[str | None, Query(alias="v", max_length=100)]
 
 
+# Where the framework refuses by itself.
+WORDS = {
+    400: "the message is not JSON in UTF-8: send it as studio/API.md tells",
+    405: "this address is not asked in that way: see studio/API.md",
+}
+
+
 def create_app(studio: Studio, *, token: str, hosts: set[str] | None) -> FastAPI:
     """The application; hosts: what `Host` may say, None for anything."""
     app = FastAPI(title="thonecls studio", docs_url=None, redoc_url=None, openapi_url=None)
@@ -101,7 +108,7 @@ def _add_refusals(app: FastAPI) -> None:
 
     async def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return _error(error.status_code, str(error.detail))
+        return _error(error.status_code, WORDS.get(error.status_code, str(error.detail)))
 
     async def unexpected(request: Request, error: Exception) -> Response:
         log.error("%s %s", request.method, request.url.path, exc_info=error)

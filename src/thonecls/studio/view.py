@@ -23,13 +23,13 @@ from thonecls.io.inputs import SceneInput
 from thonecls.io.options import SceneOptions
 from thonecls.io.raster import BandChoice, RasterSource, open_raster
 from thonecls.io.raster.files import LazyFile
+from thonecls.io.raster.source import HELD
 from thonecls.scene import ArraySource, FloatArray, Scene
 from thonecls.studio.refusals import NothingThereError, NotReadyError
 from thonecls.workflow.identity import scene_stamp
 from thonecls.workflow.spectra import sample_spectra
 
 TILE = 256  # pixels a side
-HELD = 2**26  # numbers of the scene, thinned until they are no more: 256 MiB
 SAMPLE = 2**16  # pixels that stand for the scene
 WINDOWS, SIDE = 8, 32  # down and across, and pixels of each, in which a large scene is looked at
 PART = 512  # pixels a side that are thinned at a time: GDAL's cache must hold all bands of it
@@ -101,7 +101,9 @@ class SceneView:
         self.done = 0.0
         self.background = self._look()
         if not self.background.size:
-            raise SceneError(f"{opened.path} has no valid pixel: check its nodata value (--nodata)")
+            raise SceneError(
+                f"{opened.path} has no valid pixel: check its 'nodata' value", options=("nodata",)
+            )
         self.nodata_share = 0.0
         if self.step == 1:
             self.make_overview(lambda: False)

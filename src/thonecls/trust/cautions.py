@@ -44,7 +44,7 @@ def about_recall(recall: Estimate | None, labels: int) -> Iterator[Caution]:
             "no-holdout",
             "No label was left out of training, so how much of the class the map finds is not "
             "known.",
-            "Train with --folds 3, which leaves labels out in turn.",
+            "Train with 3 folds: labels are then left out in turn.",
         )
         return
     low, high = recall.low or 0.0, recall.high or 1.0
@@ -91,7 +91,7 @@ def about_places(places: Places | None, recall: Estimate | None) -> Iterator[Cau
         f"All labels lie {where}{found}. How much of the class the map finds where nobody labelled "
         f"is not known.{told}",
         "Label the class in other parts of the scene too; `thonecls suggest` shows places worth a "
-        "look. If you know that it grows nowhere else, say --coverage all.",
+        "look. If you know that it grows nowhere else, say that labels cover all of it.",
     )
 
 

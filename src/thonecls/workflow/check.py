@@ -24,11 +24,11 @@ from thonecls.methods.costs import (
     training_cost,
     usable_cores,
 )
-from thonecls.places import find_places, lattice, spectral_components, unlike_labels
-from thonecls.scene import FloatArray, Source
+from thonecls.places import find_places, spectral_components, unlike_labels
+from thonecls.scene import FloatArray, Source, read_all
 from thonecls.splits import BLOCK, PLACES, Coverage, blocks_of
 from thonecls.workflow.options import TrainOptions, train_command
-from thonecls.workflow.spectra import ROWS, find_trouble, read_lattice, sample_spectra, spectra_at
+from thonecls.workflow.spectra import ROWS, find_trouble, sample_spectra, spectra_at
 from thonecls.workflow.summaries import CheckSummary, Finding, Status
 
 FEW = 20  # labels: with fewer a map is a guess
@@ -36,11 +36,12 @@ SMALL = 25  # blocks of a scene: with fewer it has no elsewhere
 REACH: dict[Coverage, str] = {
     "all": "all over the scene: the map is made sharp",
     "part": "in a part of the scene: the map is made lenient, as the class may look different "
-    "elsewhere; if they are a fair sample of the class wherever it is, say --coverage all",
+    "elsewhere; if they are a fair sample of the class wherever it is, say 'coverage' all",
     "patch": "in a patch or two: the map is made with caution; if they are a fair sample of the "
-    "class wherever it is, say --coverage all",
+    "class wherever it is, say 'coverage' all",
 }
 LOOKED_AT = 400  # labels and scene pixels whose spectra are looked at
+FEW_PIXELS = 100_000  # of a scene in which every one is looked at for nodata
 FILL_AT = 5000  # scene pixels that are looked at for a value that means no data
 
 
@@ -64,7 +65,7 @@ def check_scene(
     sample = sample_spectra(opened.source, LOOKED_AT, rng)
     findings = [*_check_scene(opened, sample)]
     if trouble := find_trouble(opened, sample_spectra(opened.source, FILL_AT, rng)):
-        findings.append(Finding("nodata", trouble, "problem"))
+        findings.append(Finding("nodata", trouble, "problem", ("nodata",)))
     if labels is not None:
         marked = read_labels(labels, opened.grid, label_options)
         findings += _check_labels(opened, marked, sample, rng)
@@ -104,8 +105,8 @@ def _check_scene(scene: SceneInput, sample: FloatArray) -> list[Finding]:
     if isinstance(source, RasterSource):
         bad = find_bad_bands(source)
         if bad:
-            words = f"{list_bad(bad)}: leave them out with --drop-bad-bands"
-            found.append(Finding("bad bands", words, "note"))
+            words = f"{list_bad(bad)}: leave them out with 'drop_bad_bands'"
+            found.append(Finding("bad bands", words, "note", ("drop_bad_bands",)))
     return [*found, *_check_values(sample), *_check_nodata(source)]
 
 
@@ -130,15 +131,23 @@ def list_bad(bad: Mapping[int, str]) -> str:
 
 
 def _check_nodata(source: Source) -> list[Finding]:
-    """The share of the scene without data, by some of its rows."""
-    share = 1 - float(read_lattice(source, *lattice(source.shape, ROWS)).valid.mean())
-    words = f"about {100 * share:.0f} % of the scene" if share else "none among the sampled rows"
-    return [Finding("no data", words)]
+    """The share of the scene without data: of a large one by rows spread over it."""
+    height, width = source.shape
+    if small := height * width <= FEW_PIXELS:
+        share = 1 - float(read_all(source).valid.mean())
+    else:
+        rows = range(height // (2 * ROWS), height, -(-height // ROWS))
+        parts = [source.read(slice(row, row + 1), slice(0, width)) for row in rows]
+        share = 1 - float(np.mean([part.valid for part in parts]))
+    if not share:
+        return [Finding("no data", "none" if small else "none among the sampled rows")]
+    return [Finding("no data", f"{'' if small else 'about '}{100 * share:.2g} % of the scene")]
 
 
 def _check_values(sample: FloatArray) -> list[Finding]:
     if not len(sample):
-        return [Finding("values", "no valid pixel among those sampled: check --nodata", "problem")]
+        words = "no valid pixel among those sampled: check 'nodata'"
+        return [Finding("values", words, "problem", ("nodata",))]
     low, high = np.percentile(sample, (1, 99))
     words = f"{low:.4g} to {high:.4g} (1st to 99th percentile)"
     if 0 <= high <= 1.6:
@@ -149,7 +158,8 @@ def _check_values(sample: FloatArray) -> list[Finding]:
     found = [Finding("values", words)]
     if zero > 0.01:
         share = f"{100 * zero:.0f} % of the pixels are 0 in all bands"
-        found.append(Finding("nodata", f"{share}: if that is no data, say --nodata 0", "note"))
+        words = f"{share}: if that is no data, say 'nodata' 0"
+        found.append(Finding("nodata", words, "note", ("nodata",)))
     return found
 
 
@@ -204,7 +214,8 @@ def _check_spread(pixels: NDArray[np.int64], scene: SceneInput) -> list[Finding]
     if not pixels.size or rows * columns < SMALL * BLOCK**2:
         return []
     lie = find_places(pixels, scene.grid.shape, north_up=scene.grid.north_up)
-    found = [Finding("where labels lie", REACH[lie.coverage], _status(lie.coverage == "all"))]
+    status = _status(lie.coverage == "all")
+    found = [Finding("where labels lie", REACH[lie.coverage], status, ("coverage",))]
     if lie.half is not None:
         words = (
             f"the {lie.half} of the scene has no label: what the map is worth there nobody will "

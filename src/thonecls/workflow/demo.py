@@ -25,6 +25,7 @@ from thonecls.workflow.finish import draw_training, make_and_judge, marks_of, te
 from thonecls.workflow.map import score_here
 from thonecls.workflow.options import Task, TrainOptions
 from thonecls.workflow.pictures import draw_array_overview
+from thonecls.workflow.report import RunParts
 from thonecls.workflow.run_folder import (
     ERRORS,
     RUN,
@@ -107,7 +108,7 @@ def _demo(
         "seeds": 1,
     }
     windows = score_here([model], scene, config.device)
-    summary = make_and_judge(task, [model], left_out, windows, facts)
+    summary, evidence = make_and_judge(task, [model], left_out, windows, facts)
     _, probability = read_probability(out)
     scores = evaluate(probability, data.truth == target, split.test)
     summary["scores"] = asdict(scores)
@@ -123,4 +124,6 @@ def _demo(
     draw_errors(out / ERRORS, mapped, Truth(data.truth == target, split.test))
     summary |= draw_training(task, [model])
     write_json(out / RUN, summary)
-    return summary_of_run(tell(out, summary))  # last of all: it shows the scores and the picture
+    parts = RunParts(summary, evidence, model.training.get("history", {}))
+    # Last of all: it shows the scores and the picture.
+    return summary_of_run(tell(out, summary, parts=parts))

@@ -27,11 +27,12 @@ from thonecls.workflow.map import (
     threshold_of,
 )
 from thonecls.workflow.options import Task
-from thonecls.workflow.report import TruthFile, make_report
+from thonecls.workflow.report import RunParts, TruthFile, make_report
 from thonecls.workflow.run_folder import (
     CURVES,
     REPORT,
     RUN,
+    Evidence,
     attempt,
     digests,
     model_files,
@@ -54,7 +55,7 @@ def conclude(
 
     Whatever happens to pictures and report, the map and its summary are there before them.
     """
-    summary = make_and_judge(task, models, left_out, windows, facts, on_window)
+    summary, evidence = make_and_judge(task, models, left_out, windows, facts, on_window)
     write_json(task.out / RUN, summary)
     summary |= draw_training(task, models)
     failed = finish(
@@ -69,17 +70,23 @@ def conclude(
     summary["notes"] += failed.get("notes", [])
     _add_problems(summary, failed)
     write_json(task.out / RUN, summary)
-    return tell(task.out, summary, truth)
+    parts = RunParts(summary, evidence, models[0].training.get("history", {}))
+    return tell(task.out, summary, truth, parts)
 
 
-def tell(out: Path, summary: dict[str, Any], truth: TruthFile | None = None) -> dict[str, Any]:
-    """Write the report, and what it says into the summary."""
+def tell(
+    out: Path,
+    summary: dict[str, Any],
+    truth: TruthFile | None = None,
+    parts: RunParts | None = None,
+) -> dict[str, Any]:
+    """Write the report, and what it says into the summary; parts: as in `make_report`."""
     problems: list[str] = []
     # Of an earlier attempt at the report nothing is left.
     before = [words for words in summary.pop("problems", []) if not words.startswith(REPORT)]
     _add_problems(summary, {"problems": before})
     with attempt(REPORT, problems):
-        written = make_report(out, truth)
+        written = make_report(out, truth, parts=parts)
         summary["verdict"] = written.verdict.level
         summary["words"] = written.verdict.words
         summary["finding"] = written.summary
@@ -120,8 +127,8 @@ def make_and_judge(
     windows: Windows,
     facts: dict[str, Any],
     on_window: OnWindow | None = None,
-) -> dict[str, Any]:
-    """Map the scene, and keep what the map is judged by; the summary so far."""
+) -> tuple[dict[str, Any], Evidence]:
+    """Map the scene, and keep what the map is judged by; the summary so far, and that."""
     options, out = task.options, task.out
     at = judged_at(task.scene.source)
     sample = Sample(np.concatenate([left_out.pixels, spread_out(task.scene.grid.shape, at)]))
@@ -147,7 +154,7 @@ def make_and_judge(
         wavelengths=task.scene.wavelengths,
     )
     save_evidence(out, evidence)
-    return {
+    summary = {
         **facts,
         **_of_training(task, models),
         "notes": [*task.scene.notes, *task.labels.notes, *_choice(models)],
@@ -158,6 +165,7 @@ def make_and_judge(
         **_warning(task, left_out, sample, made),
         "files": digests(out),
     }
+    return summary, evidence
 
 
 def _tags(task: Task) -> dict[str, Any]:

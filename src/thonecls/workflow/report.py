@@ -107,15 +107,25 @@ def write_report(
         return make_report(out, truth, verified)
 
 
-def make_report(out: Path, truth: TruthFile | None = None, verified: Path | None = None) -> Written:
-    """`write_report` in a folder that this process holds."""
-    run = read_run(out, {})
-    known = {"method": Rule("a method that is known", lambda name: name in METHODS)}
-    check_run(out, run, schema.RUN | known)
+@dataclass(frozen=True, eq=False)
+class RunParts:
+    """What a report is made of besides the maps; history: how the first model's training went."""
+
+    run: Mapping[str, Any]
+    evidence: Evidence
+    history: Mapping[str, Sequence[float]]
+
+
+def make_report(
+    out: Path,
+    truth: TruthFile | None = None,
+    verified: Path | None = None,
+    parts: RunParts | None = None,
+) -> Written:
+    """`write_report` in a folder that this process holds; parts: where it has just made them."""
     grid, probability = read_probability(out)
-    evidence = load_evidence(out, grid.shape, opinions=len(run["opinions"]))
-    history = _history(out)
-    check_together(out, run)  # now that each of them can be read
+    parts = parts or _read_parts(out, grid)
+    run, evidence, history = parts.run, parts.evidence, parts.history
     trust = judge_evidence(run, evidence, grid, history)
     scores = _recorded(out, run) if truth is None else _score(out, run, truth)
     pixel = hectares_of_pixel(grid)
@@ -148,6 +158,17 @@ def make_report(out: Path, truth: TruthFile | None = None, verified: Path | None
     write_atomically(out / REPORT, page)
     write_json(out / REPORT_JSON, as_json(report))
     return Written(scores, verdict, report.summary)
+
+
+def _read_parts(out: Path, grid: Grid) -> RunParts:
+    """From a run's folder, each checked, and all of them together."""
+    run = read_run(out, {})
+    known = {"method": Rule("a method that is known", lambda name: name in METHODS)}
+    check_run(out, run, schema.RUN | known)
+    evidence = load_evidence(out, grid.shape, opinions=len(run["opinions"]))
+    history = _history(out)
+    check_together(out, run)  # now that each of them can be read
+    return RunParts(run, evidence, history)
 
 
 def _with_folder(verdict: Verdict, out: Path) -> Verdict:

@@ -94,7 +94,7 @@ def find_trouble(scene: SceneInput, sample: FloatArray) -> str | None:
     if len(sample) > 1 and (sample == sample[0]).all():
         return (
             f"all pixels of {scene.path.name} that were looked at are the same: give a scene whose "
-            "values differ, or say which value is no data (--nodata)"
+            "values differ, or say which value is no data ('nodata')"
         )
     told = isinstance(scene.source, ArraySource | RasterSource) and scene.source.nodata is not None
     if told or not len(sample):
@@ -107,7 +107,7 @@ def find_trouble(scene: SceneInput, sample: FloatArray) -> str | None:
             bands = "all bands" if (sample[odd][0] == value).all() else "most bands"
             return (
                 f"{odd.mean():.1%} of the pixels of {scene.path.name} are {value:.8g} in {bands}: "
-                f"if that is no data, say --nodata {value:.8g}; if it is data, say --nodata nan"
+                f"if that is no data, say 'nodata' {value:.8g}; if it is data, say 'nodata' nan"
             )
     return None
 

@@ -12,11 +12,12 @@ Status = Literal["ok", "note", "problem"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of a check."""
+    """One line of a check; options: those that help, named in the words as errors name theirs."""
 
     subject: str
     words: str
     status: Status = "ok"
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

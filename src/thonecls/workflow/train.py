@@ -15,6 +15,7 @@ from thonecls.errors import ConfigError, LabelError, SceneError
 from thonecls.files import check_writable
 from thonecls.io.inputs import LabelInput, SceneInput, read_labels, read_scene
 from thonecls.io.options import LabelOptions, SceneOptions
+from thonecls.io.raster import RasterSource
 from thonecls.maps import disk_errors
 from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig
 from thonecls.method.fit import OnStep, checkpoints
@@ -93,7 +94,10 @@ def train_scene(
         if not (resume or overwrite):
             refuse_to_overwrite(out)
         opened = read_scene(scene, scene_options, labels=labels, label_options=label_options)
-        marked = on_data(opened, read_labels(labels, opened.grid, label_options))
+        read = read_labels(labels, opened.grid, label_options)
+        if isinstance(opened.source, RasterSource):  # what follows looks at it several times
+            opened = replace(opened, source=opened.source.hold())
+        marked = on_data(opened, read)
         if truth is not None:
             read_tested(truth, opened.grid, marked.mask)  # after training would be late
         asked = asked_of_training(opened, marked, config, options, scene_options, label_options)
@@ -138,7 +142,7 @@ def on_data(scene: SceneInput, labels: LabelInput) -> LabelInput:
     """
     sample = sample_spectra(scene.source, LOOKED_AT, np.random.default_rng(0))
     if trouble := find_trouble(scene, sample):
-        raise SceneError(trouble.replace("--nodata", "'nodata'"), options=("nodata",))
+        raise SceneError(trouble, options=("nodata",))
     if isinstance(scene.source, ArraySource) and scene.source.nodata is None:
         return labels  # such a scene must have data everywhere
     known = [labels.mask, *(m for m in (labels.negatives, labels.answers) if m is not None)]

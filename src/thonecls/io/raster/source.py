@@ -21,7 +21,9 @@ from thonecls.io.raster.files import LazyFile, RasterHeader
 from thonecls.io.raster.folder import data_file, folder_header
 from thonecls.io.raster.gdal import check_netcdf3, gdal_header, open_gdal, subdataset_name
 from thonecls.io.raster.hdf5 import hdf5_header
-from thonecls.scene import Bands, BoolArray, Scene
+from thonecls.scene import Bands, BoolArray, Scene, read_all
+
+HELD = 2**26  # numbers of a scene that is kept in memory at the most: 256 MiB
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +31,8 @@ class RasterSource:
     """A scene in a file, read part by part; it can be pickled, and opens anew where it arrives.
 
     layers: the bands in use; dropped: words on those left out; nodata: a raw value that means
-    "missing" besides the one that the file declares; picks, blended: see `blend`. Build one with
-    `open_raster`.
+    "missing" besides the one that the file declares; picks, blended: see `blend`; held: see `hold`.
+    Build one with `open_raster`.
     """
 
     path: Path
@@ -41,6 +43,7 @@ class RasterSource:
     file: LazyFile
     picks: tuple[tuple[int, int, float], ...] | None = None
     blended: tuple[float, ...] | None = None
+    held: Scene | None = None
 
     @property
     def bands(self) -> int:
@@ -64,8 +67,24 @@ class RasterSource:
         """Widths at half maximum in nm; None unless the file names all of them."""
         return _all(band.fwhm for band in self.layers)
 
+    def hold(self) -> RasterSource:
+        """The same scene read once and kept in memory, if it is small enough; not when pickled."""
+        rows, columns = self.shape
+        if self.held is not None or self.bands * rows * columns > HELD:
+            return self
+        return replace(self, held=read_all(self))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "held": None}
+
     def read(self, rows: slice, columns: slice) -> Scene:
         """A window; a pixel is valid where no band in use is nodata, NaN or infinite."""
+        if self.held is not None:
+            part = self.held.read(rows, columns)
+            if part.shape == self.shape:
+                return self.held
+            # Laid out as a file gives it: sums are then the same to the last bit.
+            return Scene(np.array(part.cube, order="K"), np.array(part.valid, order="K"))
         scene = self._scene(self.layers, rows, columns)
         if self.picks is None:
             return scene
@@ -103,7 +122,8 @@ class RasterSource:
         """The same scene with these bands, counted from 0, in this order."""
         layers = tuple(self.layers[i] for i in positions)
         rest = {b.number: "not used by the model" for b in self.layers if b not in layers}
-        return replace(self, layers=layers, dropped=self.dropped + dropped_words(self.layers, rest))
+        words = dropped_words(self.layers, rest)
+        return replace(self, layers=layers, dropped=self.dropped + words, held=None)
 
     def without(self, bad: Mapping[int, str]) -> RasterSource:
         """The same scene without the bands of these numbers; the reasons go to `dropped`."""
@@ -112,7 +132,7 @@ class RasterSource:
         )
         layers = tuple(band for band in self.layers if band.number not in bad)
         _check_count(layers, self.path, self.dropped + words)
-        return replace(self, layers=layers, dropped=self.dropped + words)
+        return replace(self, layers=layers, dropped=self.dropped + words, held=None)
 
     def missing(self, rows: slice, columns: slice) -> tuple[NDArray[Any], BoolArray]:
         """Raw values of a window and, band by band, where they are missing: (C, H, W) each."""
