@@ -31,6 +31,7 @@ PATCH = 24  # pixels: labels that but for a few lie within so many rows and colu
 FEW_APART = 0.05  # of the labels may lie beyond either end of these
 APART = 8  # pixels between labels of a fold of places and those that its model learns from
 LLOYD = 20  # rounds of k-means
+WRONG = 0.05  # of the positives, where labels are noisy
 KNOWN = 0.5  # of the unlabeled pixels of a training are negatives, where some are known
 Coverage = Literal["all", "part", "patch"]
 
@@ -379,6 +380,40 @@ def resampled_split(
     return _split(truth, positive, unlabeled, valid, rng)
 
 
+def noisy_split(
+    truth: NDArray[Any],
+    target: int,
+    *,
+    positives: int = 100,
+    unlabeled: int = 4000,
+    seed: int = 0,
+    valid: BoolArray | None = None,
+    wrong: float = WRONG,
+) -> Split:
+    """As `resampled_split`, but a share of the positives, one at least, are of other classes.
+
+    These stand in the place of as many right ones, and are not tested on.
+    """
+    truth = _on_valid(truth, valid)
+    of_class = _pixels_of(truth, target, positives)
+    others = np.flatnonzero((truth != 0) & (truth != target))
+    count = max(1, round(wrong * positives))
+    if not 0 < wrong < 1 or count >= positives:
+        raise LabelError(
+            f"a share between 0 and 1 of the positives is wrong, and one of them right. Got "
+            f"{wrong:g} of {positives} instead"
+        )
+    if others.size < count:
+        raise LabelError(
+            f"the ground truth has {others.size} pixels of other classes than {target}, too few "
+            f"for {count} wrong labels: ask for fewer positives, or for another protocol"
+        )
+    rng = np.random.default_rng(seed)
+    right = rng.choice(of_class, size=positives - count, replace=False)
+    mistaken = rng.choice(others, size=count, replace=False)
+    return _split(truth, np.sort(np.concatenate([right, mistaken])), unlabeled, valid, rng)
+
+
 def spatial_split(
     truth: NDArray[Any],
     target: int,
@@ -499,6 +534,7 @@ PROTOCOLS: dict[str, Callable[..., Split]] = {
     "spatial": spatial_split,
     "half": half_split,
     "plot": plot_split,
+    "noisy": noisy_split,
 }
 
 

@@ -23,7 +23,14 @@ from numpy.typing import NDArray
 from commands import run
 from thonecls.benchmark import STUDIES, Cell, cells_of, read_results, run_cells
 from thonecls.benchmark.paper import PAPER_PRIORS, in_ablation, in_tables
-from thonecls.benchmark.plan import Protocol, cell_of, changed, config_of, methods_for
+from thonecls.benchmark.plan import (
+    MECHANISMS,
+    Protocol,
+    cell_of,
+    changed,
+    config_of,
+    methods_for,
+)
 from thonecls.benchmark.records import NAME, Record, Results, append_record, claimed
 from thonecls.benchmark.run import _result, estimate, load_map, run_cell, split_of
 from thonecls.benchmark.tables import build_table
@@ -57,6 +64,8 @@ def test_ids_tell_cells_apart_and_stay_what_they_are() -> None:
     assert len({cell.id for cell in cells}) == len(set(cells))
     # Finished work would be run again if this changed.
     assert Cell("indian-pines", 2).id == "f128893ef890268f"
+    assert Cell("indian-pines", 2, protocol="half", seed=3).id == "872a9afe6951274c"
+    assert len({changed(BASE, change).id for change in MECHANISMS.values()}) == len(MECHANISMS)
 
 
 def test_a_plan_knows_every_protocol() -> None:

@@ -173,6 +173,10 @@ class SceneData:
         """Logits at the pixels of a batch."""
         return logits_at(net, self.cube, self.valid, batch)
 
+    def features(self, net: nn.Module, batch: Pixels) -> tuple[Tensor, Tensor]:
+        """What the head reads at the pixels of a batch: (n_p, width) and (n_u, width)."""
+        return features_at(net, self.cube, self.valid, batch)
+
     def model(self, net: nn.Module, facts: dict[str, Any]) -> Model:
         """The network as it is now, with the statistics of the scene."""
         assert isinstance(net, FreeOCNet)
@@ -305,9 +309,17 @@ class CollageData:
         Norms and gates take their statistics over the random blocks alone, which stand for the
         scene: it is with those that the network is to score it.
         """
-        if self._held is None or self._held[0] is not batch:  # student and teacher see the same
+        return logits_at(net, *self._seen(batch))
+
+    def features(self, net: nn.Module, batch: CollageBatch) -> tuple[Tensor, Tensor]:
+        """What the head reads at the same pixels: (n_p, width) and (n_u, width)."""
+        return features_at(net, *self._seen(batch))
+
+    def _seen(self, batch: CollageBatch) -> tuple[Tensor, Tensor, Pixels]:
+        """The collage of a batch: student and teacher see the same."""
+        if self._held is None or self._held[0] is not batch:
             self._held = batch, self._cut(batch)
-        return logits_at(net, *self._held[1])
+        return self._held[1]
 
     def _cut(self, batch: CollageBatch) -> tuple[Tensor, Tensor, Pixels]:
         size, margin = (2 * self.block, self.block // 2) if batch.judge else (self.block, 0)
@@ -355,6 +367,17 @@ def logits_at(
     with torch.autocast(cube.device.type, torch.bfloat16, enabled=cube.device.type == "cuda"):
         logits = net.logits_at(cube, torch.cat(pixels), valid).float()
     positive, unlabeled = logits.split([len(part) for part in pixels])
+    return positive, unlabeled
+
+
+def features_at(
+    net: nn.Module, cube: Tensor, valid: Tensor | None, pixels: Pixels
+) -> tuple[Tensor, Tensor]:
+    """As `logits_at`, but what the head reads there: (n, width) of either kind."""
+    assert isinstance(net, FreeOCNet)
+    with torch.autocast(cube.device.type, torch.bfloat16, enabled=cube.device.type == "cuda"):
+        features = net.features_at(cube, torch.cat(pixels), valid).float()
+    positive, unlabeled = features.split([len(part) for part in pixels])
     return positive, unlabeled
 
 

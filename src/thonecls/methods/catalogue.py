@@ -191,6 +191,14 @@ ON_SCENES = (
         "what the paper's PAN column amounts to: cross-entropy, as `bce`",
         "Zhao 2023",
     ),
+    _network(  # its map is that of the average, which the loop keeps
+        "ncpu",
+        {"loss": "bce", "beta": 0.0, "warmup": 5, "members": 0, "patience": 0},
+        "cross-entropy of prototypes' labels + 2 √(1 - cos) of pairs of a class, in a twin network",
+        "Zhao 2026 (NcPU)",
+        "momentum 0.99, temperature 0.1; adapted: 5 epochs of cross-entropy first, labels given "
+        "anew at every step, one view, the head's features",
+    ),
     _spectral("sam", "angle to the mean spectrum", "Kruse 1993", "recall 0.9"),
     _spectral("matched-filter", "background energy, 1 on the target", "Robey 1992", "recall 0.9"),
     _spectral(
@@ -275,6 +283,13 @@ ON_IMAGES = (
         "100 trees, quadratic, non-negative",
         needs_prior=True,
         settings=None,
+    ),
+    _images(
+        "ncpu",
+        "cross-entropy of prototypes' labels + 2 √(1 - cos) of pairs of a class, in a twin network",
+        "Zhao 2026 (NcPU)",
+        "momentum 0.99, temperature 0.1; adapted: 7-layer network, 5 epochs of cross-entropy "
+        "first, labels given anew at every step, one view",
     ),
     _images("bce", "cross-entropy, unlabeled as negatives", "supervised classifier"),
 )
