@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -38,10 +38,14 @@ Coverage = Literal["all", "part", "patch"]
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """What training sees: flat row-major indices of positive and of unlabeled pixels."""
+    """What training sees: flat row-major indices of positive and of unlabeled pixels.
+
+    negative: of those known not to be the class, for methods that take them apart.
+    """
 
     positive: IntArray
     unlabeled: IntArray
+    negative: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,8 +306,8 @@ def _check_inside(pixels: IntArray, size: int) -> None:
 def check_labels(labels: Labels, valid: BoolArray) -> None:
     """Refuse labels that nothing can be learnt from, or that lie outside the valid pixels."""
     check_positives(labels.positive, (valid.shape[0], valid.shape[1]))
-    _check_inside(labels.unlabeled, valid.size)
-    everything = np.concatenate([labels.positive, labels.unlabeled])
+    everything = np.concatenate([labels.positive, labels.unlabeled, labels.negative])
+    _check_inside(everything, valid.size)
     if not valid.flat[everything].all():
         raise LabelError("labels lie on nodata: leave those pixels out")
     others = np.setdiff1d(labels.unlabeled, labels.positive).size

@@ -20,7 +20,8 @@ from thonecls.method.data import SceneData
 from thonecls.method.fit import prepare
 from thonecls.method.net import FreeOCNet
 from thonecls.methods import METHODS, ncpu
-from thonecls.methods.ncpu import MEMORY, NcPU, Twin, TwinData, pair_loss, partners
+from thonecls.methods.heads import TwoHeads, width_of
+from thonecls.methods.ncpu import MEMORY, NcPU, pair_loss, partners, predictor, twins
 
 
 def turned(angles: list[float]) -> torch.Tensor:
@@ -124,16 +125,16 @@ def test_a_twin_depends_on_its_generator_alone_and_leaves_the_global_one() -> No
     assert isinstance(scene, SceneData)
     before = torch.get_rng_state()
     one, other = (
-        TwinData(scene).new_net(torch.Generator().manual_seed(3)).state_dict() for _ in range(2)
+        twins(scene).new_net(torch.Generator().manual_seed(3)).state_dict() for _ in range(2)
     )
     assert all(torch.equal(one[name], other[name]) for name in one)
     assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_the_width_of_a_network_is_what_its_last_layer_reads() -> None:
-    assert ncpu._width(FreeOCNet(4, width=0.25)) == 32
-    assert ncpu._width(table_net((7,))) == 300
-    assert Twin(table_net((7,)), 300)(torch.zeros(5, 7)).shape == (5,)
+    assert width_of(FreeOCNet(4, width=0.25)) == 32
+    assert width_of(table_net((7,))) == 300
+    assert TwoHeads(table_net((7,)), predictor(300))(torch.zeros(5, 7)).shape == (5,)
 
 
 @pytest.mark.parametrize("change", [{"ema": False}, {"beta": 0.5}])

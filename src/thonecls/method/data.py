@@ -97,7 +97,9 @@ class SceneData:
             labels = draw_labels(mask, whole.valid, unlabeled, _numpy_generator(generator))
         check_labels(labels, whole.valid)
         # In what order labels come does not matter.
-        labels = Labels(np.sort(labels.positive), np.sort(labels.unlabeled))
+        labels = Labels(
+            np.sort(labels.positive), np.sort(labels.unlabeled), np.sort(labels.negative)
+        )
         statistics = band_statistics(whole)
         cube = torch.from_numpy(standardize(whole, statistics)).to(device)[None]
         valid = None if whole.valid.all() else torch.from_numpy(whole.valid)[None, None].to(device)

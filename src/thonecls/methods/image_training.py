@@ -28,7 +28,8 @@ from thonecls.method.procedure import (
 )
 from thonecls.methods import vpu
 from thonecls.methods.dist_pu import DistPU
-from thonecls.methods.ncpu import NcPU, TwinData
+from thonecls.methods.lbe import LBE, with_propensity
+from thonecls.methods.ncpu import NcPU, twins
 from thonecls.methods.p3mix import P3MIX
 
 T = TypeVar("T")
@@ -89,7 +90,12 @@ TRAININGS = {
     "ncpu": Training(
         {"loss": "bce", "ema": True, "warmup": 5},
         procedure=replace(NcPU().procedure, optimizer=adam, rate=partial(halved, times=2)),
-        data=TwinData,
+        data=twins,
+    ),
+    "lbe": Training(
+        {"loss": "bce", "warmup": 5},
+        procedure=replace(LBE, optimizer=adam, rate=partial(halved, times=2)),
+        data=with_propensity,
     ),
 }
 

@@ -8,7 +8,7 @@ given anew at every step, so that one given in error is taken back.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,81 +18,21 @@ from thonecls.errors import ConfigError
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
 from thonecls.method.losses import bce, positive_loss
-from thonecls.method.procedure import Procedure, StepLosses, TrainingData
+from thonecls.method.procedure import Procedure, StepLosses
+from thonecls.methods.heads import TwoHeadedData, TwoHeads
 
-M = TypeVar("M")
-M_co = TypeVar("M_co", covariant=True)
 LEAST = 1e-6  # under the root of a pair's loss, whose slope has no bound at 0
 MEMORY = "ncpu"  # in the memory: the prototypes, (2, width), and the threshold below them
 
 
-class Readable(TrainingData[Any, M_co], Protocol[M_co]):
-    """Data that also give what the last layer of a network reads."""
-
-    def features(self, net: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
-        """Of the positive and of the unlabeled pixels or items of a batch: (n, width) each."""
+def predictor(width: int) -> nn.Module:
+    """The head that foretells the twin's features."""
+    return nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
 
 
-class Twin(nn.Module):
-    """A network, and the predictor that tells the twin's features from its own."""
-
-    def __init__(self, net: nn.Module, width: int) -> None:
-        super().__init__()
-        self.net = net
-        self.predictor = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        logits: Tensor = self.net(inputs)
-        return logits
-
-
-@dataclass(frozen=True, eq=False)
-class TwinData(Generic[M]):
-    """A scene or images as the data of NcPU: the network within the twin is the model."""
-
-    data: Readable[M]
-
-    @property
-    def pixels(self) -> int:
-        return self.data.pixels
-
-    @property
-    def identity(self) -> list[bytes]:
-        return self.data.identity
-
-    def batches(self, count: int, generator: torch.Generator) -> list[Any]:
-        return self.data.batches(count, generator)
-
-    def new_net(self, generator: torch.Generator) -> Twin:
-        net = self.data.new_net(generator)
-        seed = int(torch.randint(2**62, (), generator=generator))
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)
-            device = next(net.parameters()).device
-            return Twin(net, _width(net)).to(device)
-
-    def logits(self, net: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
-        return self.data.logits(_within(net), batch)
-
-    def features(self, net: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
-        return self.data.features(_within(net), batch)
-
-    def facts(self) -> dict[str, Any]:
-        return self.data.facts()
-
-    def model(self, net: nn.Module, facts: dict[str, Any]) -> M:
-        return self.data.model(_within(net), facts)
-
-
-def _within(net: nn.Module) -> nn.Module:
-    assert isinstance(net, Twin)
-    return net.net
-
-
-def _width(net: nn.Module) -> int:
-    """How many features the last layer of a network reads."""
-    layers = [m for m in net.modules() if isinstance(m, nn.Linear | nn.Conv2d)]
-    return layers[-1].weight.shape[1]
+def twins(data: Any) -> TwoHeadedData[Any]:
+    """The data with networks that have a predictor."""
+    return TwoHeadedData(data, predictor)
 
 
 def pair_loss(predicted: Tensor, features: Tensor) -> Tensor:
@@ -152,21 +92,21 @@ class NcPU:
         return Procedure(name=f"ncpu {self}", step_losses=self._step_losses)
 
     def _step_losses(
-        self, state: State, data: TwinData[Any], batch: Any, config: TrainConfig
+        self, state: State, data: TwoHeadedData[Any], batch: Any, config: TrainConfig
     ) -> StepLosses:
         student, teacher = state.student, state.teacher
-        assert isinstance(student, Twin)
+        assert isinstance(student, TwoHeads)
+        assert isinstance(teacher, TwoHeads)
         with torch.no_grad():
             target = torch.cat(data.features(teacher, batch))
         features = data.features(student, batch)
         count = len(features[0])
-        readout: Any = student.net.readout
-        positive, unlabeled = (readout(part) for part in features)
+        positive, unlabeled = (student.readout(part) for part in features)
         with torch.no_grad():
             known, sure = self._labels_(state, target, count, state.epoch < config.warmup)
         kind = torch.cat([torch.ones_like(known[:count]), known[count:]])
         aligned = pair_loss(
-            student.predictor(torch.cat(features)[sure]), target[sure][partners(kind[sure])]
+            student.head(torch.cat(features)[sure]), target[sure][partners(kind[sure])]
         )
         signed = torch.where(kind[count:] == 1, unlabeled, -unlabeled)
         loss = positive_loss(positive) - (logsigmoid(signed) * sure[count:]).mean()
@@ -174,10 +114,9 @@ class NcPU:
             loss = bce(positive, unlabeled)
         extra = self.align * aligned
         part = positive_loss(positive.detach())
-        share = torch.sigmoid(readout_of(teacher, target[count:])).mean()
-        return StepLosses(
-            loss + extra, part, loss.detach() - part, extra.detach(), share.to(part.dtype)
-        )
+        with torch.no_grad():
+            share = torch.sigmoid(teacher.readout(target[count:])).mean()
+        return StepLosses(loss + extra, part, loss.detach() - part, extra.detach(), share)
 
     def _labels_(
         self, state: State, target: Tensor, count: int, first: bool
@@ -209,13 +148,6 @@ class NcPU:
             kept[:2] = normalize(kept[:2].lerp(normalize(means, dim=1), 1 - self.momentum), dim=1)
         state.memory[MEMORY] = kept
         return known, sure
-
-
-def readout_of(twin: nn.Module, features: Tensor) -> Tensor:
-    """Logits of features by the network within a twin."""
-    net: Any = _within(twin)
-    logits: Tensor = net.readout(features)
-    return logits
 
 
 def check(config: TrainConfig) -> None:

@@ -1,4 +1,4 @@
-"""Methods on FreeOCNet: settings of the one training loop, and the two that need more than that."""
+"""Methods on FreeOCNet: settings of the one training loop, and those that need more than that."""
 
 from __future__ import annotations
 
@@ -13,23 +13,39 @@ from thonecls.method.config import TrainConfig
 from thonecls.method.fit import LabelledData, fit_on, prepare
 from thonecls.method.loop import run
 from thonecls.method.model import Model
-from thonecls.method.procedure import Control
-from thonecls.methods import ncpu, pan, vpu
+from thonecls.method.procedure import Control, Procedure
+from thonecls.methods import ncpu, pan, pubn, pusb, vpu
+from thonecls.methods.dist_pu import DistPU
+from thonecls.methods.lbe import LBE, with_propensity
+from thonecls.methods.ncpu import NcPU, twins
+from thonecls.methods.p3mix import P3MIX
 from thonecls.scene import Source
 from thonecls.splits import Labels
 
 
-def _twin(data: LabelledData, **how: Any) -> Model:
-    """NcPU: the data's networks come as twins; how: as for `run`."""
-    procedure = ncpu.NcPU().procedure
-    model: Model = run(ncpu.TwinData(data), procedure=procedure, **how)
-    return model
+def _run(
+    procedure: Procedure[Any],
+    wrap: Callable[[LabelledData], Any] | None = None,
+) -> Callable[..., Model]:
+    """A training by a procedure, on the data or on what is made of them."""
+
+    def train_on(data: LabelledData, **how: Any) -> Model:
+        model: Model = run(wrap(data) if wrap else data, procedure=procedure, **how)
+        return model
+
+    return train_on
 
 
 # What trains in another way than `fit_on`, called with data and the rest of `train`.
 TRAINERS: dict[str, Callable[..., Model]] = {
     "vpu": vpu.train,
-    "ncpu": _twin,
+    "t-honecls-selected": vpu.train_selected,
+    "pusb": pusb.train,
+    "pubn": pubn.train,
+    "ncpu": _run(NcPU().procedure, twins),
+    "lbe": _run(LBE, with_propensity),
+    "dist-pu-full": _run(DistPU().on_scenes),
+    **{name: _run(p3mix.on_scenes) for name, p3mix in P3MIX.items()},
     **{game: partial(pan.train, game) for game in pan.GAMES},
 }
 
