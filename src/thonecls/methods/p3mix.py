@@ -80,15 +80,16 @@ class P3Mix:
             logits = student.logits(features, stages).split([len(x_p), len(x_u)])
             early = torch.sigmoid(state.teacher(inputs)) if self.early else None
 
-        def mix(partner: Tensor, at: Tensor, g: float) -> Tensor:
+        pool = state.memory["pool"]
+
+        def mix(partner: Tensor, at: Tensor, drawn: Tensor, g: float) -> Tensor:
             others = features[partner]
-            if len(at):
-                drawn = torch.randint(len(state.memory["pool"]), (len(at),), generator=random)
-                chosen = data.positive.take(state.memory["pool"][drawn], data.device)
+            if state.epoch >= self.start:
+                chosen = data.positive.take(pool[drawn], data.device)
                 others = others.index_copy(0, at, student.features(chosen, stages))
             return student.logits(torch.lerp(others, features, g), stages)
 
-        return self._losses(state.epoch, (logits[0], logits[1]), early, mix, random)
+        return self._losses(state.epoch, (logits[0], logits[1]), early, (len(pool), mix), random)
 
     def _scene_losses(self, state: State, data: Any, batch: Any, config: TrainConfig) -> StepLosses:
         """The same on pixels: what is mixed are the features that the head, which is linear, reads.
@@ -103,28 +104,28 @@ class P3Mix:
                 early = torch.sigmoid(torch.cat(data.logits(state.teacher, batch)))
         pool = torch.topk(entropy(positive.detach()), -(-len(positive) // 2)).indices
 
-        def mix(partner: Tensor, at: Tensor, g: float) -> Tensor:
-            drawn = torch.randint(len(pool), (len(at),), generator=random).to(pool.device)
-            others = logits[partner].index_copy(0, at, positive[pool[drawn]])
+        def mix(partner: Tensor, at: Tensor, drawn: Tensor, g: float) -> Tensor:
+            others = logits[partner].index_copy(0, at, positive[pool[drawn.to(pool.device)]])
             return torch.lerp(others, logits, g)
 
-        return self._losses(
-            state.epoch, (positive.detach(), unlabeled.detach()), early, mix, random
-        )
+        plain = positive.detach(), unlabeled.detach()
+        return self._losses(state.epoch, plain, early, (len(pool), mix), random)
 
     def _losses(
         self,
         epoch: int,
         logits: tuple[Tensor, Tensor],
         early: Tensor | None,
-        mix: Callable[[Tensor, Tensor, float], Tensor],
+        mixing: tuple[int, Callable[[Tensor, Tensor, Tensor, float], Tensor]],
         random: torch.Generator,
     ) -> StepLosses:
         """The loss of a step from logits without a gradient, and from those of mixtures.
 
-        early: probabilities by the average of the network, of all rows. mix: gives the logits of
-        rows mixed with their partners, those at the rows of its second argument from the pool.
+        early: probabilities by the average of the network, of all rows. mixing: the size of the
+        pool, and what gives the logits of rows mixed with their partners, some of which, by row,
+        with members of the pool, by number.
         """
+        pool, mix = mixing
         positive, unlabeled = logits
         count, probability = len(positive), torch.sigmoid(unlabeled)
         targets = torch.cat([torch.ones_like(positive), torch.zeros_like(probability)])
@@ -133,15 +134,16 @@ class P3Mix:
         early = targets if early is None else early
         partner = torch.randperm(len(targets), generator=random).to(targets.device)
         of_others, early_others = targets[partner], early[partner]
-        at = partner[:0]
+        at = drawn = partner[:0]
         if epoch >= self.start:
             marginal = (probability > 1 - self.bound) & (probability < self.bound)
             at = marginal.nonzero()[:, 0] + count
+            drawn = torch.randint(pool, (len(at),), generator=random)
             of_others = of_others.index_fill(0, at, 1.0)
             early_others = early_others.index_fill(0, at, 1.0)
         g = beta_draw(1.0, random)
         g = max(g, 1 - g)
-        mixed = mix(partner, at, g)
+        mixed = mix(partner, at, drawn, g)
         wanted = torch.lerp(of_others, targets, g)
         q = torch.sigmoid(mixed).clamp(self.clamp, 1 - self.clamp)
         cross = -(wanted * q.log() + (1 - wanted) * (1 - q).log())

@@ -86,6 +86,13 @@ def train(
         biased = BiasedData(data, torch.from_numpy(np.sort(data.labels.negative)).to(data.device))
         known = stood_for(data, config.prior)
 
+    asked, stops = control.on_step, False
+
+    def on_step(progress: Progress[Model]) -> bool:
+        nonlocal stops
+        stops = stops or bool(asked is not None and asked(progress))
+        return stops
+
     def trained(number: int, procedure: Procedure[Any]) -> Model:
         model: Model = run(
             biased,
@@ -95,15 +102,15 @@ def train(
             control=replace(
                 control,
                 on_epoch=_moved(control.on_epoch, number, config.epochs),
-                on_step=_moved(control.on_step, number, config.epochs),
+                on_step=_moved(on_step, number, config.epochs),
                 checkpoint=fold_checkpoint(control.checkpoint, number),
             ),
         )
         return model
 
     first = trained(0, Procedure(name=f"pubn kinds {known}", step_losses=_kinds(known)))
-    if not first.training["finished"]:
-        return first
+    if stops or not first.training["finished"]:
+        return replace(first, training={**first.training, "finished": False})
     with torch.no_grad():
         sigma = torch.sigmoid(data.all_logits(first.net)[1])
     cut = float(torch.quantile(sigma, TAU * (1 - config.prior - known)))
