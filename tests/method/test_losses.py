@@ -481,12 +481,12 @@ CLASS, KNOWN, REST = (torch.tensor(c) for c in ([4, 2, 0, 0], [0, 2, 3, 0], [1, 
 def test_the_risk_of_pubn_is_the_true_one_wherever_the_cut(cut: float) -> None:
     z = torch.tensor([2.0, 0.5, -0.3, -1.5], dtype=torch.float64)
     sigma = (CLASS + KNOWN) / (CLASS + KNOWN + REST).double()
-    parts = [torch.repeat_interleave(z, count) for count in (CLASS, CLASS + KNOWN + REST, KNOWN)]
-    weights = [
+    p, u, n = (torch.repeat_interleave(z, count) for count in (CLASS, CLASS + KNOWN + REST, KNOWN))
+    of_p, of_u, of_n = (
         torch.repeat_interleave(pubn_weight(sigma, cut, labelled=labelled), count)
         for labelled, count in ((True, CLASS), (False, CLASS + KNOWN + REST), (True, KNOWN))
-    ]
-    found = pubn(*parts, (weights[0], weights[1], weights[2]), prior=6 / 20, known=5 / 20)
+    )
+    found = pubn(p, u, n, (of_p, of_u, of_n), prior=6 / 20, known=5 / 20)
     plus, minus = torch.nn.functional.softplus(-z), torch.nn.functional.softplus(z)
     expected = (CLASS * plus + (KNOWN + REST) * minus).sum() / 20
     assert found.item() == pytest.approx(expected.item())

@@ -286,8 +286,8 @@ def pubn_weight(sigma: Tensor, cut: float, *, labelled: bool) -> Tensor:
 
     >>> pubn_weight(torch.tensor([0.25, 0.75]), 0.5, labelled=False).tolist()
     [0.75, 0.0]
-    >>> pubn_weight(torch.tensor([0.25, 0.8]), 0.5, labelled=True).tolist()
-    [0.0, 0.25]
+    >>> pubn_weight(torch.tensor([0.25, 0.5]), 0.3, labelled=True).tolist()
+    [0.0, 1.0]
     """
     if labelled:
         return torch.where(sigma > cut, (1 - sigma) / sigma, 0.0)
