@@ -263,6 +263,10 @@ def test_a_record_holds_all_that_a_reader_asks_for(alone: Path) -> None:
     held = record.facts
     assert set(held["scores"]) >= {"precision", "recall", "f1", "auc", "accuracy"}
     assert set(held["pu"]) == {"recall", "share", "puf", "pauc"}
+    assert set(held["cuts"]) == {"tmi", "mean"}
+    for cut in held["cuts"].values():
+        assert set(cut) == {"threshold", "precision", "recall", "f1"}
+        assert 0 <= cut["threshold"] <= 1
     assert held["prior"] == pytest.approx(1428 / 145**2)
     assert held["config"]["width"] == 0.125
     assert len(held["curves"]["f1"]) == len(held["curves"]["loss"]) == 2
