@@ -359,7 +359,7 @@ ON_IMAGES = (
         "lbe",
         "likelihood of labels that likelier images are likelier to have, by EM",
         "Gong 2021 (LBE)",
-        "adapted: both probabilities by one network with two heads, 5 epochs of cross-entropy "
+        "adapted: both probabilities by one network with two heads, 2 epochs of cross-entropy "
         "first, as many P as U",
     ),
     _images(

@@ -93,7 +93,7 @@ TRAININGS = {
         data=twins,
     ),
     "lbe": Training(
-        {"loss": "bce", "warmup": 5},
+        {"loss": "bce", "warmup": 2},
         procedure=replace(LBE, optimizer=adam, rate=partial(halved, times=2)),
         data=with_propensity,
     ),
