@@ -23,6 +23,7 @@ from thonecls.splits import (
     fixed_split,
     half_split,
     hold_out,
+    noisy_split,
     paper_split,
     plot_split,
     positive_mask,
@@ -138,7 +139,8 @@ def test_every_protocol_trains_on_the_class_and_tests_elsewhere(protocol: str) -
     valid[:, 140:] = False
     split = PROTOCOLS[protocol](truth, 11, positives=60, unlabeled=500, valid=valid)
     assert len(np.unique(split.labels.positive)) == 60
-    assert (truth.flat[split.labels.positive] == 11).all()
+    right = (truth.flat[split.labels.positive] == 11).sum()
+    assert right == (57 if protocol == "noisy" else 60)
     assert len(np.unique(split.labels.unlabeled)) == 500
     assert valid.flat[split.labels.unlabeled].all()
     assert not split.test.flat[split.labels.positive].any()
@@ -352,3 +354,35 @@ def test_too_few_labels_to_hold_any_out() -> None:
         hold_out(mask, 0.2, np.random.default_rng(0))
     with pytest.raises(LabelError, match="between 0 and 1"):
         hold_out(mask, 1.5, np.random.default_rng(0))
+
+
+@given(
+    share=st.sampled_from([0.05, 0.2]), positives=st.sampled_from([10, 40]), seed=st.integers(0, 9)
+)
+def test_noisy_labels_are_wrong_in_a_known_share_and_never_tested(
+    share: float, positives: int, seed: int
+) -> None:
+    truth = np.random.default_rng(seed).integers(0, 4, (30, 30))
+    valid = np.ones(truth.shape, dtype=bool)
+    valid[:2] = False
+    split = noisy_split(truth, 2, positives=positives, seed=seed, valid=valid, wrong=share)
+    chosen = split.labels.positive
+    assert len(np.unique(chosen)) == positives
+    wrong = truth.flat[chosen] != 2
+    assert wrong.sum() == max(1, round(share * positives))
+    assert (truth.flat[chosen] != 0).all()
+    assert valid.flat[chosen].all()
+    assert not split.test.flat[chosen].any()
+    again = noisy_split(truth, 2, positives=positives, seed=seed, valid=valid, wrong=share)
+    np.testing.assert_array_equal(again.labels.positive, chosen)
+
+
+def test_noise_needs_other_classes_and_a_share() -> None:
+    truth = np.zeros((9, 9), dtype=int)
+    truth[:5] = 1
+    with pytest.raises(LabelError, match="0 pixels of other classes than 1, too few for 1 wrong"):
+        noisy_split(truth, 1, positives=20)
+    truth[5:] = 2
+    for wrong in (0.0, 1.0):
+        with pytest.raises(LabelError, match="a share between 0 and 1 of the positives is wrong"):
+            noisy_split(truth, 1, positives=20, wrong=wrong)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -31,16 +31,21 @@ PATCH = 24  # pixels: labels that but for a few lie within so many rows and colu
 FEW_APART = 0.05  # of the labels may lie beyond either end of these
 APART = 8  # pixels between labels of a fold of places and those that its model learns from
 LLOYD = 20  # rounds of k-means
+WRONG = 0.05  # of the positives, where labels are noisy
 KNOWN = 0.5  # of the unlabeled pixels of a training are negatives, where some are known
 Coverage = Literal["all", "part", "patch"]
 
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """What training sees: flat row-major indices of positive and of unlabeled pixels."""
+    """What training sees: flat row-major indices of positive and of unlabeled pixels.
+
+    negative: of those known not to be the class, for methods that take them apart.
+    """
 
     positive: IntArray
     unlabeled: IntArray
+    negative: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,8 +306,8 @@ def _check_inside(pixels: IntArray, size: int) -> None:
 def check_labels(labels: Labels, valid: BoolArray) -> None:
     """Refuse labels that nothing can be learnt from, or that lie outside the valid pixels."""
     check_positives(labels.positive, (valid.shape[0], valid.shape[1]))
-    _check_inside(labels.unlabeled, valid.size)
-    everything = np.concatenate([labels.positive, labels.unlabeled])
+    everything = np.concatenate([labels.positive, labels.unlabeled, labels.negative])
+    _check_inside(everything, valid.size)
     if not valid.flat[everything].all():
         raise LabelError("labels lie on nodata: leave those pixels out")
     others = np.setdiff1d(labels.unlabeled, labels.positive).size
@@ -377,6 +382,40 @@ def resampled_split(
     rng = np.random.default_rng(seed)
     positive = np.sort(rng.choice(of_class, size=positives, replace=False))
     return _split(truth, positive, unlabeled, valid, rng)
+
+
+def noisy_split(
+    truth: NDArray[Any],
+    target: int,
+    *,
+    positives: int = 100,
+    unlabeled: int = 4000,
+    seed: int = 0,
+    valid: BoolArray | None = None,
+    wrong: float = WRONG,
+) -> Split:
+    """As `resampled_split`, but a share of the positives, one at least, are of other classes.
+
+    These stand in the place of as many right ones, and are not tested on.
+    """
+    truth = _on_valid(truth, valid)
+    of_class = _pixels_of(truth, target, positives)
+    others = np.flatnonzero((truth != 0) & (truth != target))
+    count = max(1, round(wrong * positives))
+    if not 0 < wrong < 1 or count >= positives:
+        raise LabelError(
+            f"a share between 0 and 1 of the positives is wrong, and one of them right. Got "
+            f"{wrong:g} of {positives} instead"
+        )
+    if others.size < count:
+        raise LabelError(
+            f"the ground truth has {others.size} pixels of other classes than {target}, too few "
+            f"for {count} wrong labels: ask for fewer positives, or for another protocol"
+        )
+    rng = np.random.default_rng(seed)
+    right = rng.choice(of_class, size=positives - count, replace=False)
+    mistaken = rng.choice(others, size=count, replace=False)
+    return _split(truth, np.sort(np.concatenate([right, mistaken])), unlabeled, valid, rng)
 
 
 def spatial_split(
@@ -499,6 +538,7 @@ PROTOCOLS: dict[str, Callable[..., Split]] = {
     "spatial": spatial_split,
     "half": half_split,
     "plot": plot_split,
+    "noisy": noisy_split,
 }
 
 

@@ -23,7 +23,14 @@ from numpy.typing import NDArray
 from commands import run
 from thonecls.benchmark import STUDIES, Cell, cells_of, read_results, run_cells
 from thonecls.benchmark.paper import PAPER_PRIORS, in_ablation, in_tables
-from thonecls.benchmark.plan import Protocol, cell_of, changed, config_of, methods_for
+from thonecls.benchmark.plan import (
+    MECHANISMS,
+    Protocol,
+    cell_of,
+    changed,
+    config_of,
+    methods_for,
+)
 from thonecls.benchmark.records import NAME, Record, Results, append_record, claimed
 from thonecls.benchmark.run import _result, estimate, load_map, run_cell, split_of
 from thonecls.benchmark.tables import build_table
@@ -57,6 +64,8 @@ def test_ids_tell_cells_apart_and_stay_what_they_are() -> None:
     assert len({cell.id for cell in cells}) == len(set(cells))
     # Finished work would be run again if this changed.
     assert Cell("indian-pines", 2).id == "f128893ef890268f"
+    assert Cell("indian-pines", 2, protocol="half", seed=3).id == "872a9afe6951274c"
+    assert len({changed(BASE, change).id for change in MECHANISMS.values()}) == len(MECHANISMS)
 
 
 def test_a_plan_knows_every_protocol() -> None:
@@ -254,6 +263,10 @@ def test_a_record_holds_all_that_a_reader_asks_for(alone: Path) -> None:
     held = record.facts
     assert set(held["scores"]) >= {"precision", "recall", "f1", "auc", "accuracy"}
     assert set(held["pu"]) == {"recall", "share", "puf", "pauc"}
+    assert set(held["cuts"]) == {"tmi", "mean"}
+    for cut in held["cuts"].values():
+        assert set(cut) == {"threshold", "precision", "recall", "f1"}
+        assert 0 <= cut["threshold"] <= 1
     assert held["prior"] == pytest.approx(1428 / 145**2)
     assert held["config"]["width"] == 0.125
     assert len(held["curves"]["f1"]) == len(held["curves"]["loss"]) == 2

@@ -16,6 +16,7 @@ from thonecls.errors import LabelError
 from thonecls.io.grid import Grid
 from thonecls.io.inputs import read_labels, read_scene
 from thonecls.io.options import LabelOptions
+from thonecls.method.model import Model
 
 WHERE = ["--where", "species = 'lantana'"]
 
@@ -143,6 +144,17 @@ def test_a_column_of_labels_and_a_file_of_negatives_say_where_the_class_is_not(
     frame[["geometry"]].iloc[:1].to_file(tmp_path / "no.gpkg")
     with pytest.raises(Exception, match="1 pixels are marked as the class and as not the class"):
         read_labels(tmp_path / "labels.gpkg", grid, options)
+
+
+def test_pubn_takes_negatives_by_themselves(example: Example, tmp_path: Path) -> None:
+    frame = geopandas.read_file(example.labels)
+    frame[frame["species"] != "lantana"][["geometry"]].to_file(tmp_path / "no.gpkg")
+    command = ["train", example.scene, example.labels, *WHERE, "--method", "pubn", "--prior", "0.2"]
+    command += ["--negatives", tmp_path / "no.gpkg", "--out", tmp_path / "run", "--folds", "0"]
+    assert run(*command, "--epochs", "1", "--batches", "2", "--width", "0.125") == 0
+    model = Model.load(tmp_path / "run" / "model.safetensors")
+    assert model.training["known_share"] > 0
+    assert len(model.training["history"]["loss"]) == 2  # of either network
 
 
 @pytest.mark.parametrize("name", ["level_2", "Class", "TYPE"])

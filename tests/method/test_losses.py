@@ -22,6 +22,8 @@ from thonecls.method.losses import (
     bce,
     dist_pu,
     gce,
+    imb_nnpu,
+    lbe,
     mae,
     mixup_term,
     mse,
@@ -32,6 +34,9 @@ from thonecls.method.losses import (
     pan_value,
     pan_value_reference,
     positive_loss,
+    pubn,
+    pubn_kinds,
+    pubn_weight,
     sce,
     taylor_variational,
     tce,
@@ -268,6 +273,9 @@ def test_population_minimiser_is_min_of_one_and_ratio_over_weight(order: int) ->
         (lambda p, u: upu(p, u, 0.3, surrogate="logistic"), 0.3421424815),
         (lambda p, u: nnpu(p, u, 0.3), 0.31),
         (lambda p, u: nnpu(p, u, 0.8), 0.28),
+        (lambda p, u: imb_nnpu(p, u, 0.3), 0.5 * 0.35 + 0.5 * 0.205 / 0.7),
+        (lambda p, u: imb_nnpu(p, u, 0.8), 0.5 * 0.35),  # its negative part is below 0
+        (lambda p, u: imb_nnpu(p, u, 0.3, balance=0.3), 0.31),  # nnPU's own
         (lambda p, u: abs_negative(p, u, 0.3), 0.31),
         (lambda p, u: upu(p, u, 0.3) - 0.3 * 0.35, 0.205),  # without the positive risk
         (lambda p, u: upu(p, u, 0.8) - 0.8 * 0.35, -0.12),
@@ -377,7 +385,7 @@ def test_vpu_takes_the_mean_over_pairs_and_over_the_beta_distribution() -> None:
 
 @pytest.mark.parametrize("prior", [0.0, 1.0, -0.2, 1.7, float("nan")])
 def test_a_prior_outside_zero_and_one_is_refused(prior: float) -> None:
-    for loss in (upu, nnpu, abs_negative, oc, dist_pu):
+    for loss in (upu, nnpu, imb_nnpu, abs_negative, oc, dist_pu):
         with pytest.raises(ConfigError, match="a class prior lies between 0 and 1"):
             loss(*fixture_logits(), prior)
 
@@ -425,3 +433,81 @@ def test_the_bounded_coupling_of_pan_is_bounded_and_close_to_the_plain_one(z: Te
     small = z.clamp(-1, 1)
     gap = pan_coupling(small, small, eps=1e-6) - pan_coupling(small, small)
     assert abs(gap.item()) < 1e-5
+
+
+@given(logits, logits, st.integers(0, 2**16))
+def test_a_step_of_lbe_climbs_the_likelihood_of_the_labels(
+    positive: Tensor, unlabeled: Tensor, seed: int
+) -> None:
+    """EM: the gradient is that of the probability h e of a label, although q carries none."""
+    random = torch.Generator().manual_seed(seed)
+    parts = [positive.clamp(-8, 8), unlabeled.clamp(-8, 8)]
+    parts += [torch.randn(len(z), generator=random, dtype=torch.float64) for z in parts]
+    for z in parts:
+        z.requires_grad_()
+    p, u, ep, eu = parts
+    found = torch.autograd.grad(lbe(*parts), parts)
+    labelled, not_labelled = (torch.sigmoid(a) * torch.sigmoid(b) for a, b in ((p, ep), (u, eu)))
+    plain = -labelled.log().mean() - torch.log1p(-not_labelled).mean()
+    for one, other in zip(found, torch.autograd.grad(plain, parts), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-9)
+
+
+def test_lbe_has_its_closed_form_value() -> None:
+    """h = 1/2, e = 1/2: an unlabeled pixel is positive with 1/3."""
+    z = torch.zeros(1, dtype=torch.float64)
+    expected = 2 * math.log(2) + math.log(2) * (1 / 3 * 2 + 2 / 3)
+    assert lbe(z, z, z, z).item() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("big", [1000.0, -1000.0])
+def test_lbe_is_finite_where_it_is_sure(big: float) -> None:
+    z = torch.tensor([big], requires_grad=True)
+    e = torch.tensor([-big], requires_grad=True)
+    loss = lbe(z, z, e, e)
+    loss.backward()
+    assert loss.isfinite()
+    for part in (z, e):
+        assert part.grad is not None
+        assert part.grad.isfinite().all()
+
+
+# A world of four kinds of pixels, as counts out of twenty: of the class, of what negatives are
+# labelled of, and of the rest.
+CLASS, KNOWN, REST = (torch.tensor(c) for c in ([4, 2, 0, 0], [0, 2, 3, 0], [1, 1, 2, 5]))
+
+
+@pytest.mark.parametrize("cut", [0.0, 0.3, 0.7, 0.9])
+def test_the_risk_of_pubn_is_the_true_one_wherever_the_cut(cut: float) -> None:
+    z = torch.tensor([2.0, 0.5, -0.3, -1.5], dtype=torch.float64)
+    sigma = (CLASS + KNOWN) / (CLASS + KNOWN + REST).double()
+    p, u, n = (torch.repeat_interleave(z, count) for count in (CLASS, CLASS + KNOWN + REST, KNOWN))
+    of_p, of_u, of_n = (
+        torch.repeat_interleave(pubn_weight(sigma, cut, labelled=labelled), count)
+        for labelled, count in ((True, CLASS), (False, CLASS + KNOWN + REST), (True, KNOWN))
+    )
+    found = pubn(p, u, n, (of_p, of_u, of_n), prior=6 / 20, known=5 / 20)
+    plus, minus = torch.nn.functional.softplus(-z), torch.nn.functional.softplus(z)
+    expected = (CLASS * plus + (KNOWN + REST) * minus).sum() / 20
+    assert found.item() == pytest.approx(expected.item())
+
+
+def test_pubn_without_negatives_is_of_positives_and_unlabeled() -> None:
+    positive, unlabeled = fixture_logits()
+    none = positive[:0]
+    kinds = pubn_kinds(positive, unlabeled, none, 0.3, 0.0)
+    assert kinds.item() == pytest.approx(
+        nnpu(positive, unlabeled, 0.3, surrogate="logistic").item()
+    )
+    weights = torch.zeros(2), torch.ones(3), torch.zeros(0)
+    plain = bce(positive, unlabeled) - 0.7 * positive_loss(positive)
+    assert pubn(positive, unlabeled, none, weights, 0.3, 0.0).item() == pytest.approx(plain.item())
+
+
+def test_both_kinds_of_labels_are_one_class_to_the_first_network_of_pubn() -> None:
+    """Kinds of the same share and count: nnPU on their union, with the sum of both shares."""
+    positive, unlabeled = fixture_logits()
+    negative = torch.tensor([0.3, -0.7], dtype=torch.float64)
+    found = pubn_kinds(positive, unlabeled, negative, 0.2, 0.2)
+    union = nnpu(torch.cat([positive, negative]), unlabeled, 0.4, surrogate="logistic")
+    assert found.item() == pytest.approx(union.item())

@@ -14,14 +14,18 @@ import torch
 
 from thonecls.datasets import Dataset, synthetic
 from thonecls.errors import ConfigError, LabelError
+from thonecls.images.steps import beta_draw
+from thonecls.method.checkpoint import State
 from thonecls.method.config import PAPER, TrainConfig
 from thonecls.method.fit import fit, prepare
 from thonecls.method.loop import run
-from thonecls.method.losses import pan_coupling, pan_value
+from thonecls.method.losses import dist_pu, pan_coupling, pan_value
 from thonecls.method.model import Model
 from thonecls.method.procedure import Control, Procedure, new_optimizer
 from thonecls.methods import METHODS, networks, pan, resolve_prior
 from thonecls.methods.catalogue import as_markdown
+from thonecls.methods.dist_pu import DistPU
+from thonecls.methods.p3mix import P3MIX
 from thonecls.metrics import evaluate, find_degenerate
 from thonecls.scene import Scene
 from thonecls.splits import Labels, draw_labels
@@ -47,7 +51,7 @@ SUITED: dict[str, dict[str, Any]] = {
     "pan-reference": GAME,
 }
 # From some initialisations their sigmoid has no gradient: they begin with cross-entropy.
-COLD = ("nnpu", "dist-pu")
+COLD = ("nnpu", "imb-nnpu", "dist-pu", "dist-pu-full")
 INSTALLED = {"maxent": "elapid", "elkan-noto": "pulearn", "pu-bagging": "pulearn"}
 
 
@@ -247,14 +251,17 @@ def train(method: str, easy: Dataset, labels: Labels, seed: int = 0, **options: 
         for name in ("on_step", "on_epoch", "checkpoint", "resume")
         if name in options
     }
-    config = METHODS[method].configure(QUICK, **{"epochs": 4, **options})
+    prior = {"prior": 0.35} if METHODS[method].needs_prior else {}
+    config = METHODS[method].configure(QUICK, **{"epochs": 4, **prior, **options})
     generator = torch.Generator().manual_seed(seed)
     return networks.train(
         method, easy.scene, labels, config=config, generator=generator, control=Control(**passed)
     )
 
 
-@pytest.mark.parametrize("method", ["vpu", "pan", "pan-reference"])
+@pytest.mark.parametrize(
+    "method", ["vpu", "pan", "pan-reference", "ncpu", "p3mix-e", "dist-pu-full", "pubn"]
+)
 def test_a_training_that_was_killed_goes_on_to_the_same_bits(
     method: str, easy: Dataset, labels: Labels, tmp_path: Path
 ) -> None:
@@ -303,10 +310,9 @@ def test_vpu_needs_two_labels_and_may_be_stopped_at_once(easy: Dataset, labels: 
     assert 0 < model.ceiling <= 1
 
 
-@pytest.mark.parametrize("method", ["vpu", "pan", "nnpu", "t-honecls"])
+@pytest.mark.parametrize("method", ["vpu", "pan", "nnpu", "t-honecls", "ncpu", "pubn", "p3mix-c"])
 def test_networks_train_on_collages_too(easy: Dataset, labels: Labels, method: str) -> None:
-    prior: dict[str, Any] = {"prior": 0.2} if METHODS[method].needs_prior else {}
-    model = train(method, easy, labels, epochs=2, block=8, **prior)
+    model = train(method, easy, labels, epochs=2, block=8)
     assert "places" in model.training
     assert model.training["finished"]
     assert ("selected_epoch" in model.training) == (method == "vpu")
@@ -367,3 +373,118 @@ def test_a_prior_may_come_with_the_settings(easy: Dataset, labels: Labels) -> No
         given = METHODS["nnpu"](easy.scene, labels, config=config, prior=0.3)
         within = METHODS["nnpu"](easy.scene, labels, config=replace(config, prior=0.3))
     np.testing.assert_array_equal(within, given)
+
+
+def test_pusb_maps_the_share_that_the_prior_says(easy: Dataset, labels: Labels) -> None:
+    for prior in (0.1, 0.4):
+        model = train("pusb", easy, labels, prior=prior)
+        data = prepare(easy.scene, labels, replace(QUICK, prior=prior), torch.Generator())
+        assert (
+            torch.sigmoid(data.all_logits(model.net)[1]) > model.threshold
+        ).double().mean().item() == pytest.approx(prior, abs=1 / 250)
+
+
+def test_the_selected_epoch_is_that_of_the_least_held_out_loss(
+    easy: Dataset, labels: Labels
+) -> None:
+    told: list[Model] = []
+    model = train(
+        "t-honecls-selected",
+        easy,
+        labels,
+        epochs=6,
+        on_epoch=lambda progress: told.append(progress.snapshot()),
+    )
+    chosen = model.training["selected_epoch"]
+    assert model.ceiling == 1.0
+    assert len(model.training["history"]["loss"]) == 6
+    np.testing.assert_array_equal(model.score(easy.scene), told[chosen - 1].score(easy.scene))
+
+
+@pytest.mark.learning
+def test_known_negatives_move_the_map_of_pubn(easy: Dataset, labels: Labels, seed: int) -> None:
+    """Of one other class, which is like the target to a network that has seen few epochs."""
+    others = np.flatnonzero(easy.truth == 2)[::3]
+    told = replace(labels, negative=others)
+    with_them = train("pubn", easy, told, seed, epochs=8)
+    assert 0 < with_them.training["known_share"] <= 0.9 * 0.65
+    assert len(with_them.training["history"]["loss"]) == 16
+    without = train("pubn", easy, labels, seed, epochs=8)
+    assert without.training["known_share"] == 0
+    there = easy.truth == 2
+    assert (
+        with_them.score(easy.scene)[there].mean() < without.score(easy.scene)[there].mean() + 0.02
+    )
+    assert evaluate(with_them.score(easy.scene), easy.truth == 1).auc > 90
+
+
+def one_step(easy: Dataset, labels: Labels, epoch: int) -> tuple[Any, State, Any]:
+    """Data, a state in this epoch, and a batch."""
+    data = prepare(easy.scene, labels, QUICK, torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(1)
+    student, teacher = data.new_net(generator), data.new_net(generator)
+    optimizer = new_optimizer(student, QUICK)
+    state = State(student, teacher, optimizer, generator.get_state(), [], epoch=epoch, step=2)
+    return data, state, data.batches(4, generator)[0]
+
+
+def test_the_second_phase_of_dist_pu_mixes_logits(easy: Dataset, labels: Labels) -> None:
+    data, state, batch = one_step(easy, labels, epoch=30)
+    config = replace(QUICK, epochs=40, prior=0.35)
+    found = DistPU().on_scenes.step_losses(state, data, batch, config)
+    with torch.no_grad():
+        positive, unlabeled = (z.double() for z in data.logits(state.student, batch))
+        scores = torch.sigmoid(data.logits(state.teacher, batch)[1].double())
+    random = torch.Generator().manual_seed(2**32 * 30 + 2)
+    z, t = torch.cat([positive, unlabeled]), torch.cat([torch.ones(len(positive)), scores])
+    partner = torch.randperm(len(z), generator=random)
+    g = beta_draw(6.0, random)
+    q, u = torch.sigmoid(g * z + (1 - g) * z[partner]), torch.sigmoid(unlabeled)
+
+    def cross(q: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        return -(t * q.log() + (1 - t) * (1 - q).log()).mean()
+
+    growing = (1 - np.cos(10 / 20 * np.pi / 2)) * 4e-3
+    plain = dist_pu(positive, unlabeled, 0.35) + growing * cross(u, u) + 0.04 * cross(q, q)
+    plain = plain + 5 * (g * cross(q, t) + (1 - g) * cross(q, t[partner]))
+    assert found.loss.item() == pytest.approx(plain.item(), rel=1e-4)
+
+
+@pytest.mark.parametrize("name", sorted(P3MIX))
+@pytest.mark.parametrize("epoch", [0, 10])
+def test_p3mix_on_a_scene_equals_a_plain_loop(
+    name: str, epoch: int, easy: Dataset, labels: Labels
+) -> None:
+    data, state, batch = one_step(easy, labels, epoch)
+    p3mix = P3MIX[name]
+    found = p3mix.on_scenes.step_losses(state, data, batch, QUICK)
+    with torch.no_grad():
+        z = torch.cat(data.logits(state.student, batch)).double()
+        early = torch.sigmoid(torch.cat(data.logits(state.teacher, batch)).double()).tolist()
+    count, p = len(batch[0]), torch.sigmoid(z).tolist()
+    random = torch.Generator().manual_seed(2**32 * epoch + 2)
+    target = [
+        float(i < count or (name == "p3mix-c" and p[i] >= p3mix.bound)) for i in range(len(z))
+    ]
+    partner = torch.randperm(len(z), generator=random).tolist()
+    others = [(z[j].item(), target[j], early[j]) for j in partner]
+    if epoch:
+        near = [i for i in range(count, len(z)) if 1 - p3mix.bound < p[i] < p3mix.bound]
+        assert near
+        unsure = sorted(range(count), key=lambda i: abs(z[i].item()))[: -(-count // 2)]
+        for i, d in zip(
+            near, torch.randint(len(unsure), (len(near),), generator=random), strict=True
+        ):
+            others[i] = (z[unsure[int(d)]].item(), 1.0, 1.0)
+    g = beta_draw(1.0, random)
+    g = max(g, 1 - g)
+    cross, extra = [], 0.0
+    for i, (other, t, e) in enumerate(others):
+        q = 1 / (1 + np.exp(-(g * z[i].item() + (1 - g) * other)))
+        wanted = g * target[i] + (1 - g) * t
+        cross.append(-wanted * np.log(q) - (1 - wanted) * np.log(1 - q))
+        extra -= 0.1 * (q * np.log(q) + (1 - q) * np.log(1 - q)) / len(z)
+        kept = g * early[i] + (1 - g) * e
+        extra += p3mix.early * np.log(1 - kept * q - (1 - kept) * (1 - q)) / len(z)
+    plain = np.mean(cross[:count]) + np.mean(cross[count:]) + extra
+    assert found.loss.item() == pytest.approx(plain, rel=1e-4)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from thonecls.benchmark.studies import cells_of as cells_of
     from thonecls.benchmark.studies import find_study as find_study
 
-Protocol = Literal["paper", "resampled", "spatial", "half", "plot"]  # how labels are drawn
+# How labels are drawn.
+Protocol = Literal["paper", "resampled", "spatial", "half", "plot", "noisy"]
 
 _HOMES = {
     "STUDIES": "thonecls.benchmark.studies",

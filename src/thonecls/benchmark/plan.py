@@ -20,7 +20,16 @@ from thonecls.splits import PROTOCOLS
 Preset = Literal["paper", "fast", "collage"]
 PriorName = Literal["paper", "true", "km1", "km2", "bbe"]
 
-
+# How people come by their labels, each as changes of a cell. Their number is a field of its own.
+MECHANISMS: dict[str, dict[str, Any]] = {
+    "scattered": {"protocol": "resampled"},
+    "half": {"protocol": "half"},
+    "plot": {"protocol": "plot"},
+    "spatial": {"protocol": "spatial"},
+    "noisy": {"protocol": "noisy"},
+    "20 labels": {"protocol": "resampled", "positives": 20},
+    "400 labels": {"protocol": "resampled", "positives": 400},
+}
 # Settings that may be changed on images; the others belong to scenes, or to a method itself.
 IMAGE_SETTINGS = ("batches", "device", "epochs", "order", "rate", "unlabeled", "weight_decay")
 

@@ -50,6 +50,7 @@ from thonecls.metrics import evaluate, evaluate_pu, find_degenerate
 from thonecls.parallel import LOST, is_death, is_lost, run_all, workers
 from thonecls.scene import NO_DATA
 from thonecls.splits import PROTOCOLS, Split, fixed_split
+from thonecls.trust.thresholds import CUTS
 from thonecls.version import commit
 
 OnRecord = Callable[[Cell, dict[str, Any]], None]
@@ -209,6 +210,7 @@ def _measure(cell: Cell, data: Dataset, folder: Path) -> dict[str, Any]:
         "scores": asdict(evaluate(probability, of_class, split.test, threshold=threshold)),
         "threshold": threshold,
         "pu": asdict(pu),
+        "cuts": _at_cuts(probability, of_class, split),
         **({"prior": prior} if prior is not None else {}),
         **({"warning": warning} if warning else {}),
         "config": asdict(config),
@@ -216,6 +218,21 @@ def _measure(cell: Cell, data: Dataset, folder: Path) -> dict[str, Any]:
         "split": "published" if _published(cell, data) else "drawn",
         **training,
     }
+
+
+def _at_cuts(
+    probability: NDArray[np.float32], of_class: NDArray[np.bool_], split: Split
+) -> dict[str, dict[str, float]]:
+    """The same map at thresholds that any method can take: from its unlabeled pixels alone."""
+    unlabeled = probability.flat[split.labels.unlabeled]
+    found = {}
+    for name, cut in CUTS.items():
+        threshold = cut(unlabeled[np.isfinite(unlabeled)])
+        scores = asdict(evaluate(probability, of_class, split.test, threshold=threshold))
+        found[name] = {"threshold": threshold} | {
+            m: scores[m] for m in ("precision", "recall", "f1")
+        }
+    return found
 
 
 def _prior(cell: Cell, data: Dataset, split: Split) -> float | None:
@@ -301,7 +318,10 @@ TREES = 0.2e-6  # seconds of one core for a value of an image in the trees
 PER_IMAGE = {"cifar": (4.1e-3, 1.2e6), "stl": (2.7e-3, 0.9e6), "table": (0.1e-3, 0.1e6)}
 SEEN = 1000  # images in a step
 # Passes over a step's images and phases, where a method has more than one of either.
-PASSES = {"vpu": 1.5, "t-honecls": 1.3, "dist-pu": 0.75, "p3mix-e": 1.7, "p3mix-c": 1.4}
+PASSES = {
+    **{"vpu": 1.5, "t-honecls": 1.3, "ncpu": 1.3},
+    **{"dist-pu": 0.75, "p3mix-e": 1.7, "p3mix-c": 1.4},
+}
 
 
 def estimate(cell: Cell, threads: int, results: Results) -> Cost:

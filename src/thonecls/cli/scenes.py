@@ -546,7 +546,7 @@ def prior(
 ) -> int:
     """Estimate how large a share of the scene the class takes, by three estimators.
 
-    T-HOneCls does not need this number; nnPU, uPU, abs-negative, OC and Dist-PU do. The intervals
+    T-HOneCls does not need this number; those of `thonecls methods` that do say so. The intervals
     hold 90 % of the estimates on resampled pixels; they do not include an estimator's bias, so
     check whether the three agree. KM1 and KM2 are often far too large for small classes.
 

@@ -199,6 +199,13 @@ class ImageData:
         positive, unlabeled = logits.split([len(batch.positive), len(batch.unlabeled)])
         return positive, unlabeled
 
+    def features(self, net: nn.Module, batch: ItemBatch) -> tuple[Tensor, Tensor]:
+        """What the network's last stage reads of the items of a batch: (n, width) of either."""
+        assert isinstance(net, StagedNet)
+        features = net.features(torch.cat(self.inputs(batch)), len(net.stages) - 1)
+        positive, unlabeled = features.split([len(batch.positive), len(batch.unlabeled)])
+        return positive, unlabeled
+
     def model(self, net: nn.Module, facts: dict[str, Any]) -> ItemModel:
         """The network as it is now."""
         assert isinstance(net, StagedNet)

@@ -50,6 +50,10 @@ class StagedNet(nn.Module):
         outputs: Tensor = self.stages[stages:](features)
         return outputs[:, -1] - outputs[:, 0] if outputs.shape[1] > 1 else outputs[:, 0]
 
+    def readout(self, features: Tensor) -> Tensor:
+        """Logits (n,) from what the last stage reads."""
+        return self.logits(features, len(self.stages) - 1)
+
 
 def cifar_net(shape: tuple[int, ...], *, outputs: int = 1) -> StagedNet:
     """The network for CIFAR-10: four convolutions without padding, three dense layers.

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from thonecls.images.data import ItemBatch
+from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
 from thonecls.method.losses import positive_loss
 from thonecls.method.procedure import Procedure, StepLosses
@@ -63,6 +64,14 @@ def beta_draw(shape: float, random: torch.Generator) -> float:
     """One number under Beta(shape, shape), by the generator given."""
     seed = int(torch.randint(2**62, (), generator=random))
     return float(np.random.default_rng(seed).beta(shape, shape))
+
+
+def step_generator(state: State) -> torch.Generator:
+    """Random numbers that depend on the place in the schedule alone: a resumed step repeats them.
+
+    For data whose batches carry no seed.
+    """
+    return torch.Generator().manual_seed(2**32 * state.epoch + state.step)
 
 
 def with_parts(loss: Tensor, positive: Tensor, unlabeled: Tensor, extra: Tensor) -> StepLosses:

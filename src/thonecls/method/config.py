@@ -19,6 +19,7 @@ LOSSES = (
         "vpu",
         "upu",
         "nnpu",
+        "imb-nnpu",
         "abs-negative",
         "oc",
         "oc-warmup",

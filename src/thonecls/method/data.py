@@ -97,7 +97,9 @@ class SceneData:
             labels = draw_labels(mask, whole.valid, unlabeled, _numpy_generator(generator))
         check_labels(labels, whole.valid)
         # In what order labels come does not matter.
-        labels = Labels(np.sort(labels.positive), np.sort(labels.unlabeled))
+        labels = Labels(
+            np.sort(labels.positive), np.sort(labels.unlabeled), np.sort(labels.negative)
+        )
         statistics = band_statistics(whole)
         cube = torch.from_numpy(standardize(whole, statistics)).to(device)[None]
         valid = None if whole.valid.all() else torch.from_numpy(whole.valid)[None, None].to(device)
@@ -172,6 +174,10 @@ class SceneData:
     def logits(self, net: nn.Module, batch: Pixels) -> Pixels:
         """Logits at the pixels of a batch."""
         return logits_at(net, self.cube, self.valid, batch)
+
+    def features(self, net: nn.Module, batch: Pixels) -> tuple[Tensor, Tensor]:
+        """What the head reads at the pixels of a batch: (n_p, width) and (n_u, width)."""
+        return features_at(net, self.cube, self.valid, batch)
 
     def model(self, net: nn.Module, facts: dict[str, Any]) -> Model:
         """The network as it is now, with the statistics of the scene."""
@@ -305,9 +311,17 @@ class CollageData:
         Norms and gates take their statistics over the random blocks alone, which stand for the
         scene: it is with those that the network is to score it.
         """
-        if self._held is None or self._held[0] is not batch:  # student and teacher see the same
+        return logits_at(net, *self._seen(batch))
+
+    def features(self, net: nn.Module, batch: CollageBatch) -> tuple[Tensor, Tensor]:
+        """What the head reads at the same pixels: (n_p, width) and (n_u, width)."""
+        return features_at(net, *self._seen(batch))
+
+    def _seen(self, batch: CollageBatch) -> tuple[Tensor, Tensor, Pixels]:
+        """The collage of a batch: student and teacher see the same."""
+        if self._held is None or self._held[0] is not batch:
             self._held = batch, self._cut(batch)
-        return logits_at(net, *self._held[1])
+        return self._held[1]
 
     def _cut(self, batch: CollageBatch) -> tuple[Tensor, Tensor, Pixels]:
         size, margin = (2 * self.block, self.block // 2) if batch.judge else (self.block, 0)
@@ -355,6 +369,17 @@ def logits_at(
     with torch.autocast(cube.device.type, torch.bfloat16, enabled=cube.device.type == "cuda"):
         logits = net.logits_at(cube, torch.cat(pixels), valid).float()
     positive, unlabeled = logits.split([len(part) for part in pixels])
+    return positive, unlabeled
+
+
+def features_at(
+    net: nn.Module, cube: Tensor, valid: Tensor | None, pixels: Pixels
+) -> tuple[Tensor, Tensor]:
+    """As `logits_at`, but what the head reads there: (n, width) of either kind."""
+    assert isinstance(net, FreeOCNet)
+    with torch.autocast(cube.device.type, torch.bfloat16, enabled=cube.device.type == "cuda"):
+        features = net.features_at(cube, torch.cat(pixels), valid).float()
+    positive, unlabeled = features.split([len(part) for part in pixels])
     return positive, unlabeled
 
 

@@ -43,6 +43,9 @@ class LabelledData(TrainingData[Any, Model], Protocol):
     def all_logits(self, net: nn.Module) -> tuple[Tensor, Tensor]:
         """Logits of all positives, and of the unlabeled pixels beside them."""
 
+    def features(self, net: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
+        """What the network's head reads at the positive and unlabeled pixels of a batch."""
+
     def hold_out(self, generator: torch.Generator) -> tuple[Self, Self]:
         """Without a tenth of its labels, and with those alone."""
 

@@ -87,10 +87,34 @@ def nnpu(
     step undoes what has been overfitted. Clamping N at 0 would only stand still.
     """
     gain, negative = _risks(positive, unlabeled, prior, surrogate)
+    return _kept_above(gain, negative, allowance, ascent)
+
+
+def _kept_above(
+    gain: Tensor, negative: Tensor, allowance: float = 0.0, ascent: float = 1.0
+) -> Tensor:
+    """gain + negative, the latter kept above -allowance as `nnpu` says."""
     if negative >= -allowance:
         return gain + negative
     backwards = -ascent * negative
     return backwards + (gain - allowance - backwards).detach()
+
+
+def imb_nnpu(
+    positive: Tensor,
+    unlabeled: Tensor,
+    prior: float,
+    *,
+    surrogate: Surrogate = "sigmoid",
+    balance: float = 0.5,
+) -> Tensor:
+    """Non-negative PU risk of a balanced class (Su 2021), where the class is rare in truth.
+
+    balance * R_p+ + (1 - balance) (R_u- - pi R_p-) / (1 - pi), the second part kept above 0 as in
+    `nnpu`: the risk where positives were so large a share as `balance`.
+    """
+    gain, negative = _risks(positive, unlabeled, prior, surrogate)
+    return _kept_above(balance / prior * gain, (1 - balance) / (1 - prior) * negative)
 
 
 def abs_negative(
@@ -200,6 +224,74 @@ def vpu(positive: Tensor, unlabeled: Tensor, mix: float = 0.3) -> Tensor:
     over the Beta(0.3, 0.3) weight is taken by Gauss-Jacobi quadrature in place of one draw.
     """
     return variational(positive, unlabeled) + mix * _mixup(positive, unlabeled)
+
+
+def lbe(positive: Tensor, unlabeled: Tensor, e_positive: Tensor, e_unlabeled: Tensor) -> Tensor:
+    """LBE (Gong 2021): a step of EM for labels that some positives are likelier to have.
+
+    h = sigmoid of the first two is the probability of the class, e = sigmoid of the others the
+    propensity, that of a label if it is the class. An unlabeled pixel is positive with the
+    probability q = h (1 - e) / (1 - h e), which carries no gradient:
+    -E_p[log h + log e] - E_u[q (log h + log(1 - e)) + (1 - q) log(1 - h)].
+    Its gradient is that of -E_p[log h e] - E_u[log(1 - h e)], the likelihood of the labels.
+    """
+    p, u, ep, eu = map(_at_least_float32, (positive, unlabeled, e_positive, e_unlabeled))
+    with torch.no_grad():
+        # The odds of q are those of h times 1 - e.
+        q = torch.sigmoid(u + logsigmoid(-eu))
+    as_class = q * (logsigmoid(u) + logsigmoid(-eu)) + (1 - q) * logsigmoid(-u)
+    return -(logsigmoid(p) + logsigmoid(ep)).mean() - as_class.mean()
+
+
+def pubn(
+    positive: Tensor,
+    unlabeled: Tensor,
+    negative: Tensor,
+    weights: tuple[Tensor, Tensor, Tensor],
+    prior: float,
+    known: float,
+) -> Tensor:
+    """Risk from positive, unlabeled and biased negative pixels (Hsieh 2019), logistic.
+
+    pi R_p+ + rho R_n- and, for what neither kind of label stands for, E_u[w l-] + pi E_p[w l-] +
+    rho E_n[w l-], with the weights w of `pubn_weight` for the three; known: rho, the share of the
+    scene that the negatives stand for. Without negatives rho is 0 and they may be none.
+    """
+    loss = _SURROGATES["logistic"]
+    p, u, n = map(_at_least_float32, (positive, unlabeled, negative))
+    of_p, of_u, of_n = weights
+    total = _prior(prior) * (loss(p) + of_p * loss(-p)).mean() + (of_u * loss(-u)).mean()
+    return total + known * ((1 + of_n) * loss(-n)).mean() if len(n) else total
+
+
+def pubn_kinds(
+    positive: Tensor, unlabeled: Tensor, negative: Tensor, prior: float, known: float
+) -> Tensor:
+    """PUbN's first risk: `nnpu`, logistic, with both kinds of labels as the positive class.
+
+    Each weighs as its share of the scene, `prior` and `known`; without negatives it is `nnpu`.
+    """
+    gain, rest = _risks(positive, unlabeled, prior, "logistic")
+    if len(negative):
+        loss, n = _SURROGATES["logistic"], _at_least_float32(negative)
+        gain, rest = gain + known * loss(n).mean(), rest - known * loss(-n).mean()
+    return _kept_above(gain, rest)
+
+
+def pubn_weight(sigma: Tensor, cut: float, *, labelled: bool) -> Tensor:
+    """How much a pixel stands for those that have no label of their kind.
+
+    sigma: the probability that a pixel is of a kind that is labelled. Up to the cut unlabeled
+    pixels count, by 1 - sigma; above it those with a label do, by (1 - sigma) / sigma.
+
+    >>> pubn_weight(torch.tensor([0.25, 0.75]), 0.5, labelled=False).tolist()
+    [0.75, 0.0]
+    >>> pubn_weight(torch.tensor([0.25, 0.5]), 0.3, labelled=True).tolist()
+    [0.0, 1.0]
+    """
+    if labelled:
+        return torch.where(sigma > cut, (1 - sigma) / sigma, 0.0)
+    return torch.where(sigma <= cut, 1 - sigma, 0.0)
 
 
 def pan_value(
@@ -351,6 +443,7 @@ LOSSES: dict[str, Callable[..., Tensor]] = {
     "vpu": vpu,
     "upu": upu,
     "nnpu": nnpu,
+    "imb-nnpu": imb_nnpu,
     "abs-negative": abs_negative,
     "oc": oc,
     "oc-warmup": oc_warmup,

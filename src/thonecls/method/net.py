@@ -252,6 +252,17 @@ class FreeOCNet(nn.Module):
             logits = self._decode_at(maps, 0, pixels, readout)[:, 0]
         return logits + bias
 
+    def features_at(self, cube: Tensor, pixels: Tensor, valid: Tensor | None = None) -> Tensor:
+        """What the head reads at some pixels: (n, width); `readout` makes logits of it."""
+        maps = self.encode(cube, valid)
+        if len(pixels) > MANY * cube[:, 0].numel():
+            return self._decode(maps, 0, None).movedim(1, 3).flatten(0, 2).index_select(0, pixels)
+        return self._decode_at(maps, 0, pixels, None)
+
+    def readout(self, features: Tensor) -> Tensor:
+        """Logits (n,) of features (n, width)."""
+        return linear(features, self.head.weight[:, :, 0, 0], self.head.bias)[:, 0]
+
     def encode(self, cube: Tensor, valid: Tensor | None = None) -> list[Tensor]:
         """cube: (N, C, H, W) -> four (N, width, rows, columns) maps at strides 1, 2, 4, 8."""
         features = relu(self.norm(self.stem(cube), valid), inplace=True)

@@ -31,8 +31,9 @@ class Method:
     class is; on images the probability of each test image, (n,).
     on: what it looks at; needs_prior: whether it must be told the share of the class; extra: what
     to install for it; settings: of a network, what it sets in the one training loop, None where no
-    network is trained; negatives: whether it has a use for places where the class is not; coverage:
-    whether it asks where labels come from.
+    network is trained; negatives: whether it has a use for places where the class is not;
+    takes_apart: whether it wants them by themselves, not among the unlabeled; coverage: whether it
+    asks where labels come from.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Method:
     settings: Mapping[str, Any] | None = None
     negatives: bool = False
     coverage: bool = False
+    takes_apart: bool = False
 
     @property
     def network(self) -> bool:
@@ -144,6 +146,13 @@ ON_SCENES = (
     ),
     _loss("nnpu", "non-negative PU risk", "Kiryo 2017", "sigmoid, β 0, γ 1", needs_prior=True),
     _loss("upu", "unbiased PU risk", "du Plessis 2015", "sigmoid", needs_prior=True),
+    _loss(
+        "imb-nnpu",
+        "non-negative PU risk of a class as large as the rest",
+        "Su 2021",
+        "sigmoid, balance 0.5; as published but for the network",
+        needs_prior=True,
+    ),
     _loss("abs-negative", "PU risk, |negative part|", "Zhao 2022", "sigmoid", needs_prior=True),
     _network(
         "oc",
@@ -190,6 +199,69 @@ ON_SCENES = (
         {"loss": "bce", **ALONE},
         "what the paper's PAN column amounts to: cross-entropy, as `bce`",
         "Zhao 2023",
+    ),
+    _network(  # its map is that of the average, which the loop keeps
+        "ncpu",
+        {"loss": "bce", "beta": 0.0, "warmup": 5, "members": 0, "patience": 0},
+        "cross-entropy of prototypes' labels + 2 √(1 - cos) of pairs of a class, in a twin network",
+        "Zhao 2026 (NcPU)",
+        "momentum 0.99, temperature 0.1; adapted: 5 epochs of cross-entropy first, labels given "
+        "anew at every step, one view, the head's features",
+    ),
+    _network(
+        "lbe",
+        {"loss": "bce", "warmup": 5, **ALONE},
+        "likelihood of labels that likelier pixels are likelier to have, by EM",
+        "Gong 2021 (LBE)",
+        "adapted: both probabilities by one network with two heads, 5 epochs of cross-entropy "
+        "first, as many P as U",
+    ),
+    _network(
+        "pusb",
+        {"loss": "nnpu:surrogate=logistic", **ALONE},
+        "non-negative PU risk; the share that the prior says is mapped",
+        "Kato 2019 (PUSB)",
+        "logistic; as published but for the network",
+        needs_prior=True,
+    ),
+    _network(
+        "pubn",
+        {"loss": "nnpu:surrogate=logistic", **ALONE},
+        "PU risk with negatives of some kinds; weights by a network that tells labelled kinds",
+        "Hsieh 2019 (PUbN)",
+        "logistic, τ 0.7; adapted: the negatives' share by BBE, PUbN\\N where there are none",
+        needs_prior=True,
+        takes_apart=True,
+    ),
+    _network(
+        "dist-pu-full",
+        {"loss": "dist-pu", "settle": 0.0, **ALONE},
+        "label distribution; then also entropies and MixUp of pseudo-labels",
+        "Zhao 2022 (Dist-PU)",
+        "Beta(6, 6); adapted: half of the epochs for either phase, logits mixed, pseudo-labels by "
+        "the network when the epoch began",
+        needs_prior=True,
+    ),
+    _network(
+        "p3mix-e",
+        {"loss": "bce", **ALONE},
+        "cross-entropy, u near the boundary mixed with p near it, early learning regularised",
+        "Li 2022",
+        "bound 0.85, pool from epoch 10; adapted: logits mixed, pool of half of a step's p",
+    ),
+    _network(
+        "p3mix-c",
+        {"loss": "bce", **ALONE},
+        "the same, sure u relabelled instead",
+        "Li 2022",
+        "bound 0.8, pool from epoch 10; adapted: as above",
+    ),
+    _network(  # it chooses its epoch by itself
+        "t-honecls-selected",
+        {"members": 0, "patience": 0, "settle": 0.0},
+        "as t-honecls; the epoch by vPU's held-out loss",
+        "Zhao 2023, Chen 2020",
+        "order 2, β 0.5, α 0.99, clip 6, 10 % held out",
     ),
     _spectral("sam", "angle to the mean spectrum", "Kruse 1993", "recall 0.9"),
     _spectral("matched-filter", "background energy, 1 on the target", "Robey 1992", "recall 0.9"),
@@ -275,6 +347,27 @@ ON_IMAGES = (
         "100 trees, quadratic, non-negative",
         needs_prior=True,
         settings=None,
+    ),
+    _images(
+        "ncpu",
+        "cross-entropy of prototypes' labels + 2 √(1 - cos) of pairs of a class, in a twin network",
+        "Zhao 2026 (NcPU)",
+        "momentum 0.99, temperature 0.1; adapted: 7-layer network, 5 epochs of cross-entropy "
+        "first, labels given anew at every step, one view",
+    ),
+    _images(
+        "lbe",
+        "likelihood of labels that likelier images are likelier to have, by EM",
+        "Gong 2021 (LBE)",
+        "adapted: both probabilities by one network with two heads, 2 epochs of cross-entropy "
+        "first, as many P as U",
+    ),
+    _images(
+        "imb-nnpu",
+        "non-negative PU risk of a class as large as the rest",
+        "Su 2021",
+        "sigmoid, balance 0.5",
+        needs_prior=True,
     ),
     _images("bce", "cross-entropy, unlabeled as negatives", "supervised classifier"),
 )

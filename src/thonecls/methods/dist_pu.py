@@ -1,20 +1,31 @@
-"""Dist-PU (Zhao 2022) on images, in two phases; the constants are published, for CIFAR-10."""
+"""Dist-PU (Zhao 2022), for images and for scenes, in two phases; constants as for CIFAR-10."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from thonecls.images.data import ImageData, ItemBatch, item_logits
-from thonecls.images.steps import USUAL_BETAS, adam, beta_draw, cosine, entropy, with_parts
+from thonecls.images.steps import (
+    USUAL_BETAS,
+    adam,
+    beta_draw,
+    cosine,
+    entropy,
+    step_generator,
+    with_parts,
+)
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
 from thonecls.method.losses import dist_pu
-from thonecls.method.procedure import Procedure, StepLosses
+from thonecls.method.procedure import Procedure, StepLosses, pu_step_losses, scheduled_rate
+from thonecls.method.teacher import ema_update_
 
 # The second phase, relative to the first.
 SECOND_RATE, SECOND_DECAY = 0.1, 0.2
@@ -63,6 +74,16 @@ class DistPU:
         )
         return [(config, self.first), (second, self.second)]
 
+    @property
+    def on_scenes(self) -> Procedure[Any]:
+        """Both in one training on a scene, half of the epochs each, with its own optimiser."""
+        return Procedure(
+            name=f"on scenes {self}",
+            step_losses=self._scene_losses,
+            rate=_two_rates,
+            on_epoch_start=_copy_student,
+        )
+
     def growing(self, epoch: int, epochs: int) -> float:
         """Weight of the unlabeled items' entropy in an epoch of the second phase.
 
@@ -71,13 +92,57 @@ class DistPU:
         """
         return (1 - math.cos(epoch / epochs * math.pi / 2)) * self.entropy[1]
 
-    def _distribution(
-        self, state: State, data: ImageData, batch: ItemBatch, config: TrainConfig
-    ) -> StepLosses:
+    def _distribution(self, state: State, data: Any, batch: Any, config: TrainConfig) -> StepLosses:
         positive, unlabeled = data.logits(state.student, batch)
         assert config.prior is not None
         loss = dist_pu(positive, unlabeled, config.prior)
         extra = self.entropy[0] * entropy(unlabeled).mean()
+        return with_parts(loss + extra, positive, unlabeled, extra)
+
+    def _scene_losses(self, state: State, data: Any, batch: Any, config: TrainConfig) -> StepLosses:
+        """The same on pixels: what is mixed are the features that the head, which is linear, reads.
+
+        So logits are mixed. Pseudo-labels are scores by the network as it was when the epoch began.
+        """
+        if state.epoch < config.warmup:
+            return pu_step_losses(state, data, batch, config)
+        if _first(state.epoch, config):
+            return self._distribution(state, data, batch, config)
+        random = step_generator(state)
+        positive, unlabeled = data.logits(state.student, batch)
+        with torch.no_grad():
+            scores = torch.sigmoid(data.logits(state.teacher, batch)[1])
+        logits = torch.cat([positive, unlabeled])
+        targets = torch.cat([torch.ones_like(positive), scores])
+        partner = torch.randperm(len(logits), generator=random).to(logits.device)
+        g = beta_draw(self.beta, random)
+        mixed = torch.lerp(logits[partner], logits, g)
+        half = config.epochs // 2
+        growing = self.growing(state.epoch - half, config.epochs - half)
+        return self._mixed(
+            positive, unlabeled, mixed, (targets, targets[partner], g), config, growing
+        )
+
+    def _mixed(
+        self,
+        positive: Tensor,
+        unlabeled: Tensor,
+        mixed: Tensor,
+        targets: tuple[Tensor, Tensor, float],
+        config: TrainConfig,
+        growing: float,
+    ) -> StepLosses:
+        """The loss of the second phase; targets: of either part of a mixture, and its weight."""
+        first, second, g = targets
+        assert config.prior is not None
+        loss = dist_pu(positive, unlabeled, config.prior)
+        cross = g * binary_cross_entropy_with_logits(mixed, first)
+        cross = cross + (1 - g) * binary_cross_entropy_with_logits(mixed, second)
+        extra = (
+            growing * entropy(unlabeled).mean()
+            + self.mixed_entropy * entropy(mixed).mean()
+            + self.mixed * cross
+        )
         return with_parts(loss + extra, positive, unlabeled, extra)
 
     def _pseudo_labels(
@@ -92,17 +157,10 @@ class DistPU:
         mixed = torch.lerp(inputs[partner], inputs, g)
         logits, of_mixed = state.student(torch.cat([inputs, mixed])).split(len(inputs))
         positive, unlabeled = logits[:count], logits[count:]
-        assert config.prior is not None
-        loss = dist_pu(positive, unlabeled, config.prior)
-        cross = g * binary_cross_entropy_with_logits(of_mixed, targets)
-        cross = cross + (1 - g) * binary_cross_entropy_with_logits(of_mixed, targets[partner])
-        extra = (
-            self.growing(state.epoch, config.epochs) * entropy(unlabeled).mean()
-            + self.mixed_entropy * entropy(of_mixed).mean()
-            + self.mixed * cross
-        )
         scores[batch.unlabeled] = torch.sigmoid(unlabeled.detach()).cpu()
-        return with_parts(loss + extra, positive, unlabeled, extra)
+        growing = self.growing(state.epoch, config.epochs)
+        pair = targets, targets[partner], g
+        return self._mixed(positive, unlabeled, of_mixed, pair, config, growing)
 
 
 def _remember_scores(state: State, data: ImageData, config: TrainConfig) -> None:
@@ -110,3 +168,23 @@ def _remember_scores(state: State, data: ImageData, config: TrainConfig) -> None
     if "scores" not in state.memory:
         logits = item_logits(state.student, data.unlabeled, data.device)
         state.memory["scores"] = torch.sigmoid(logits).cpu()
+
+
+def _first(epoch: int, config: TrainConfig) -> bool:
+    """Whether a training on a scene is in its first phase."""
+    return epoch < config.epochs // 2
+
+
+def _two_rates(config: TrainConfig, epoch: int) -> float:
+    """The rate of the settings, in the second phase a tenth of it.
+
+    >>> [_two_rates(TrainConfig(epochs=2, rate=1.0, rate_decay=1.0), e) for e in (0, 1)]
+    [1.0, 0.1]
+    """
+    return scheduled_rate(config, epoch) * (1 if _first(epoch, config) else SECOND_RATE)
+
+
+def _copy_student(state: State, data: object, config: TrainConfig) -> None:
+    """Keep the network as it is when an epoch of the second phase begins."""
+    if not _first(state.epoch, config):
+        ema_update_(state.teacher, state.student, 0.0)

@@ -13,14 +13,23 @@ from torch import nn
 from thonecls.errors import ConfigError, LabelError
 from thonecls.images.data import ImageData, ItemBatch, ItemModel, Rows, item_logits
 from thonecls.images.networks import StagedNet
-from thonecls.images.steps import PLAIN
+from thonecls.images.steps import PLAIN, adam, halved
 from thonecls.method.config import TrainConfig
 from thonecls.method.loop import run
 from thonecls.method.losses import LOSSES
 from thonecls.method.model import resolve_device
-from thonecls.method.procedure import Control, Procedure, Progress, check_prior, objective
+from thonecls.method.procedure import (
+    Control,
+    Procedure,
+    Progress,
+    TrainingData,
+    check_prior,
+    objective,
+)
 from thonecls.methods import vpu
 from thonecls.methods.dist_pu import DistPU
+from thonecls.methods.lbe import LBE, with_propensity
+from thonecls.methods.ncpu import NcPU, twins
 from thonecls.methods.p3mix import P3MIX
 
 T = TypeVar("T")
@@ -50,13 +59,15 @@ class Training:
 
     change: of `IMAGE`; sizes: positive and unlabeled items of a step, or, as one number, items of
     both kinds as they are to each other; procedure: how steps are made; phases: settings and
-    procedures that follow each other, where there are several.
+    procedures that follow each other, where there are several; data: what is made of the items,
+    where that is another.
     """
 
     change: dict[str, Any] = field(default_factory=dict)
     sizes: tuple[int, int] | int = (500, 500)
     procedure: Procedure[ItemBatch] = PLAIN
     phases: Callable[[TrainConfig], list[Phase]] | None = None
+    data: Callable[[ImageData], TrainingData[Any, ItemModel]] | None = None
 
 
 _P3MIX: dict[str, Any] = {"epochs": 200, "batches": 20, "rate": 5e-5, "weight_decay": 1e-6}
@@ -76,6 +87,16 @@ TRAININGS = {
         name: Training({"loss": "bce", **_P3MIX}, sizes=(512, 512), procedure=p3mix.procedure)
         for name, p3mix in P3MIX.items()
     },
+    "ncpu": Training(
+        {"loss": "bce", "ema": True, "warmup": 5},
+        procedure=replace(NcPU().procedure, optimizer=adam, rate=partial(halved, times=2)),
+        data=twins,
+    ),
+    "lbe": Training(
+        {"loss": "bce", "warmup": 2},
+        procedure=replace(LBE, optimizer=adam, rate=partial(halved, times=2)),
+        data=with_propensity,
+    ),
 }
 
 
@@ -134,14 +155,15 @@ def fit_items(
         raise LabelError(f"at least 2 unlabeled items are needed. Got {len(unlabeled)} instead")
     phases = training.phases(config) if training.phases else [(config, training.procedure)]
     if held_out is not None:
-        validation = partial(_validation_loss, held_out, config)
+        validation = partial(_validation_loss, held_out, config, data.device)
         phases = [(own, replace(step, validation_loss=validation)) for own, step in phases]
+    seen = training.data(data) if training.data else data
     models: list[ItemModel] = []
     for number, (settings, procedure) in enumerate(phases):
         # Progress is told of all phases together.
         span = number * config.epochs, len(phases) * config.epochs
         model = run(
-            data,
+            seen,
             config=settings,
             generator=generator,
             procedure=procedure,
@@ -161,12 +183,16 @@ def fit_items(
 
 @torch.no_grad()
 def _validation_loss(
-    held_out: tuple[Rows, Rows], config: TrainConfig, net: nn.Module, data: ImageData
+    held_out: tuple[Rows, Rows],
+    config: TrainConfig,
+    device: torch.device,
+    net: nn.Module,
+    _: object,
 ) -> float:
     """The PU loss of a network on items that it has not seen."""
 
     def logits_of(net: nn.Module) -> tuple[torch.Tensor, torch.Tensor]:
-        positive, unlabeled = (item_logits(net, rows, data.device) for rows in held_out)
+        positive, unlabeled = (item_logits(net, rows, device) for rows in held_out)
         return positive, unlabeled
 
     return float(objective(net, net, logits_of, replace(config, beta=0.0)).loss)

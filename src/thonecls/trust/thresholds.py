@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import digamma, expit, logit
 
 from thonecls import metrics
 from thonecls.errors import ConfigError
@@ -17,6 +19,9 @@ Rule = Literal["auto", "puf", "prevalence"]
 
 FEWEST_MAPPED = 10  # unlabeled pixels, the floor under the share in puF: it favours tiny maps
 LEAST_RECALL = 0.5  # of a threshold that puF may choose, for the same reason
+NEIGHBOURS = 3  # that mutual information is estimated by
+CANDIDATES = 100  # thresholds that are compared by it
+SATURATED = 1e-6  # a probability nearer to 0 or 1 counts as this near
 NEAR = 0.02  # thresholds this near to the best, relatively, count as equally good
 
 
@@ -132,3 +137,61 @@ def _by_prevalence(curve: Curve, prevalence: float) -> Choice:
 def _nearest_to_half(curve: Curve, good: NDArray[np.bool_]) -> int:
     away = np.where(good, np.abs(np.array(curve.thresholds) - 0.5), np.inf)
     return int(away.argmin())
+
+
+def tmi_threshold(unlabeled: NDArray[Any]) -> float:
+    """The threshold of NTC-tMI (Teisseyre et al. 2025): that which tells most of the scores.
+
+    Of thresholds between the lowest and the highest log-odds, the one whose yes or no shares most
+    information with them, as Ross (2014) estimates it from the `NEIGHBOURS` nearest scores of the
+    same side. That is nearly the entropy of yes and no: the threshold lies where scores are sparse,
+    but never far from their median. It needs no labels, and suits classes of about half of the
+    scene.
+
+    unlabeled: (n,) finite probabilities; under a dozen of them have their median.
+
+    >>> low, high = np.linspace(0.1, 0.2, 30), np.linspace(0.8, 0.9, 30)
+    >>> bool(0.2 <= tmi_threshold(np.concatenate([low, high])) <= 0.8)
+    True
+    """
+    clipped = np.clip(np.asarray(unlabeled, dtype=np.float64), SATURATED, 1 - SATURATED)
+    z, k = np.sort(logit(clipped)), NEIGHBOURS
+    if z.size < 4 * k or z[0] == z[-1]:
+        return float(np.median(clipped))
+    candidates = np.linspace(z[k], z[-1 - k], CANDIDATES)
+    told = [_information(z, int(below)) for below in np.searchsorted(z, candidates, "right")]
+    return float(expit(candidates[int(np.argmax(told))]))
+
+
+def _information(z: FloatArray, below: int) -> float:
+    """What sorted scores share with which are the lowest `below`; a side too small shares none."""
+    n, k = z.size, NEIGHBOURS
+    if min(below, n - below) <= k:
+        return -np.inf
+    # Only scores beside the threshold have neighbours on its other side that are as near.
+    crowd = 0.0
+    for i in range(below - k, below + k):
+        low, high = (0, below) if i < below else (below, n)
+        own = np.sort(np.abs(z[max(low, i - k) : min(high, i + k + 1)] - z[i]))
+        reach = own[k]  # the first is the score itself
+        first, after = np.searchsorted(z, z[i] - reach), np.searchsorted(z, z[i] + reach, "right")
+        crowd += digamma(max(k, after - first - 1)) - digamma(k)
+    sides = sum(part / n * digamma(part) for part in (below, n - below))
+    return float(digamma(n) - sides - crowd / n)
+
+
+def mean_threshold(unlabeled: NDArray[Any]) -> float:
+    """The threshold above which lies a share of the scores as large as their mean.
+
+    It marks as many pixels as the probabilities themselves expect.
+
+    >>> scores = np.array([0.9, 0.6, 0.2, 0.1, 0.1, 0.1, 0.0, 0.0])  # of which two are expected
+    >>> int((scores > mean_threshold(scores)).sum())
+    2
+    """
+    scores = np.asarray(unlabeled, dtype=np.float64)
+    return float(np.quantile(scores, 1 - scores.mean()))
+
+
+# Thresholds from unlabeled scores alone, for any method.
+CUTS: dict[str, Callable[[NDArray[Any]], float]] = {"tmi": tmi_threshold, "mean": mean_threshold}

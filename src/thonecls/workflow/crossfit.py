@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from thonecls.method.collage import cover
 from thonecls.method.fit import OnStep, checkpoints
 from thonecls.method.model import Crossfit, Model, Scorer, resolve_device
 from thonecls.method.procedure import Control
-from thonecls.methods import networks
+from thonecls.methods import METHODS, networks
 from thonecls.methods.costs import training_cost
 from thonecls.methods.models import AnyModel
 from thonecls.methods.spectral_model import fit_spectral, thinned
@@ -262,13 +263,17 @@ def _stoppable() -> Iterator[OnStep | None]:
 def labels_of(task: Task, positives: BoolArray, seed: int) -> Labels | BoolArray:
     """What a network learns from.
 
-    If some negatives are known, they count among the unlabeled pixels for more than their number.
+    If some negatives are known, they count among the unlabeled pixels for more than their number,
+    or by themselves where the method takes them so.
     """
     if task.labels.negatives is None:
         return positives
     valid = read_all(task.scene.source).valid
     labels = draw_labels(positives, valid, task.config.unlabeled, np.random.default_rng(seed))
-    return with_negatives(labels, np.flatnonzero(task.labels.negatives & valid))
+    negatives = np.flatnonzero(task.labels.negatives & valid)
+    if METHODS[task.options.method].takes_apart:
+        return replace(labels, negative=negatives)
+    return with_negatives(labels, negatives)
 
 
 Lattice = tuple[NDArray[np.int64], NDArray[np.int64]]  # rows and columns
