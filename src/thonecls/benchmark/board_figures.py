@@ -52,22 +52,38 @@ def _ranks(ranking: Ranking) -> Figure:
     for rank in range(1, len(standings) + 1):
         axis.plot([at(rank)] * 2, [0.63, 0.7], **line)
         axis.text(at(rank), 0.58, str(rank), ha="center", va="bottom", fontsize=8)
-    axis.plot([first, first + ranking.difference / max(1, len(standings) - 1) * (last - first)],
-              [0.3, 0.3], **{**line, "linewidth": 2.0})
+    axis.plot(
+        [first, first + ranking.difference / max(1, len(standings) - 1) * (last - first)],
+        [0.3, 0.3],
+        **{**line, "linewidth": 2.0},
+    )
     axis.text(first, 0.25, f"critical difference {ranking.difference:.2f}", va="bottom", fontsize=8)
     for number, (start, end) in enumerate(groups):
         y = 0.83 + 0.12 * number
-        axis.plot([at(ranks[start]) - 0.05, at(ranks[end]) + 0.05], [y, y],
-                  color=INK, linewidth=3.0, solid_capstyle="round")
+        axis.plot(
+            [at(ranks[start]) - 0.05, at(ranks[end]) + 0.05],
+            [y, y],
+            color=INK,
+            linewidth=3.0,
+            solid_capstyle="round",
+        )
     for number, one in enumerate(standings):
         left = number < half
         y = top + LINE * (number if left else len(standings) - 1 - number) + 0.1
-        axis.plot([at(one.rank), at(one.rank), first - 0.1 if left else last + 0.1],
-                  [0.7, y, y], color=INK, linewidth=0.7)
+        axis.plot(
+            [at(one.rank), at(one.rank), first - 0.1 if left else last + 0.1],
+            [0.7, y, y],
+            color=INK,
+            linewidth=0.7,
+        )
         words = f"{one.method}  {one.rank:.2f}" if left else f"{one.rank:.2f}  {one.method}"
         axis.text(
-            first - 0.15 if left else last + 0.15, y, words, va="center",
-            ha="right" if left else "left", fontsize=9,
+            first - 0.15 if left else last + 0.15,
+            y,
+            words,
+            va="center",
+            ha="right" if left else "left",
+            fontsize=9,
             fontweight="bold" if one.method in REFERENCES else "normal",
         )
     return figure
@@ -85,11 +101,25 @@ def _costs(ranking: Ranking) -> Figure:
     for family in dict.fromkeys(s.family for s in ranking.standings):
         own = [s for s in ranking.standings if s.family == family]
         marker, colour = MARKS.get(family, OTHER)
-        axis.scatter([s.cost for s in own], [s.f1.mean for s in own], marker=marker, s=42,
-                     color=colour, label=family, zorder=3)
+        axis.scatter(
+            [s.cost for s in own],
+            [s.f1.mean for s in own],
+            marker=marker,
+            s=42,
+            color=colour,
+            label=family,
+            zorder=3,
+        )
     front = sorted((s for s in ranking.standings if s.on_front), key=lambda s: s.cost)
-    axis.plot([s.cost for s in front], [s.f1.mean for s in front], color=INK, linewidth=0.8,
-              linestyle="--", drawstyle="steps-post", zorder=2)
+    axis.plot(
+        [s.cost for s in front],
+        [s.f1.mean for s in front],
+        color=INK,
+        linewidth=0.8,
+        linestyle="--",
+        drawstyle="steps-post",
+        zorder=2,
+    )
     axis.set_xscale("log")
     axis.set(xlabel="core-seconds for a map, mean", ylabel="F1, percent, mean over classes")
     axis.grid(alpha=0.25, color="#808080")
@@ -114,21 +144,37 @@ def _name(axis: Axes, standings: tuple[Standing, ...]) -> None:
     points = [axis.transData.transform((s.cost, s.f1.mean)) for s in standings]
     for x, y in points:
         taken.append((x - 5, y - 5, x + 5, y + 5))
-    order = sorted(range(len(standings)), key=lambda i: (
-        standings[i].method not in REFERENCES, not standings[i].on_front, standings[i].rank))
+    order = sorted(
+        range(len(standings)),
+        key=lambda i: (
+            standings[i].method not in REFERENCES,
+            not standings[i].on_front,
+            standings[i].rank,
+        ),
+    )
     for i in order:
         one, (x, y) = standings[i], points[i]
         wide = 6.1 * len(one.method)
-        for dx, dy, side in ((8, -4, "left"), (-8, -4, "right"), (8, 6, "left"), (-8, 6, "right"),
-                             (8, -15, "left"), (-8, -15, "right")):
+        for dx, dy, side in (
+            (5, 6, "left"),
+            (8, -16, "left"),
+            (-6, 6, "right"),
+            (8, -4, "left"),
+            (-8, -4, "right"),
+            (-8, -16, "right"),
+        ):
             low = x + dx if side == "left" else x + dx - wide
             box = (low, y + dy, low + wide, y + dy + 10)
             inside = axis.bbox.x0 <= box[0] and box[2] <= axis.bbox.x1 + 4
             if inside and not any(_meet(box, other) for other in taken):
                 taken.append(box)
                 axis.annotate(
-                    one.method, (one.cost, one.f1.mean), xytext=(dx * 0.72, dy * 0.72),
-                    textcoords="offset points", ha=side, fontsize=9,
+                    one.method,
+                    (one.cost, one.f1.mean),
+                    xytext=(dx * 0.72, dy * 0.72),
+                    textcoords="offset points",
+                    ha=side,
+                    fontsize=9,
                     fontweight="bold" if one.method in REFERENCES else "normal",
                 )
                 break

@@ -57,7 +57,7 @@ def as_page(results: Results) -> str:
 
 def _section(runs: Sequence[Run], mechanism: str, results: Results) -> dict[str, Any]:
     """What is known of one mechanism."""
-    ranked = rankings(runs, mechanism)
+    ranked, tests = rankings(runs, mechanism), _tests(runs, mechanism)
     return {
         "mechanism": mechanism,
         "rankings": [
@@ -69,7 +69,8 @@ def _section(runs: Sequence[Run], mechanism: str, results: Results) -> dict[str,
             }
             for ranking in ranked
         ],
-        "tests": _tests(runs, mechanism),
+        "tests": tests,
+        "tested": [r for r in REFERENCES if any(r in found for _, found in tests)],
         "choice": _choice(runs, mechanism),
     }
 
@@ -127,7 +128,15 @@ def summary(results: Results) -> list[dict[str, Any]]:
 
 def summary_markdown(results: Results) -> str:
     """The summary as a table for the docs, with how many records it stands on."""
-    header = ["labels", "methods", "classes", "seeds", *REFERENCES.values(), "best other", "p, Holm"]
+    header = [
+        "labels",
+        "methods",
+        "classes",
+        "seeds",
+        *REFERENCES.values(),
+        "best other",
+        "p, Holm",
+    ]
     lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
     for line in summary(results):
         ranking: Ranking = line["ranking"]
@@ -186,7 +195,9 @@ def in_p(p: float | None) -> str:
 def _facts(runs: Sequence[Run], results: Results) -> dict[str, Any]:
     """How much evidence there is, and by what it was made."""
     facts = [r.facts for r in results.records.values()] + results.others
-    versions = sorted({f["versions"]["thonecls"] for f in facts if "thonecls" in f.get("versions", {})})
+    versions = sorted(
+        {f["versions"]["thonecls"] for f in facts if "thonecls" in f.get("versions", {})}
+    )
     machines = sorted({f["machine"]["processor"] for f in facts if "machine" in f})
     dates = sorted({f["date"][:10] for f in facts if "date" in f})
     failed = sum(run.scores is None for run in runs)
@@ -231,8 +242,7 @@ def _data(
             section["mechanism"]: {
                 "places": [number[p] for p in section["rankings"][0]["ranking"].places],
                 "ranks": {
-                    s.method: round(s.rank, 2)
-                    for s in section["rankings"][0]["ranking"].standings
+                    s.method: round(s.rank, 2) for s in section["rankings"][0]["ranking"].standings
                 },
             }
             for section in sections

@@ -33,8 +33,8 @@ def proxy_accuracy(criteria: Criteria, prior: float) -> float:
 
 # By name; called with a run's criteria and the prior of its task.
 CRITERIA: dict[str, Callable[[Criteria, float], float]] = {
-    "PAUC": lambda criteria, prior: criteria["pauc"],
-    "recall² / share": lambda criteria, prior: criteria["puf"],
+    "PAUC": lambda criteria, _: criteria["pauc"],
+    "recall² / share": lambda criteria, _: criteria["puf"],
     "proxy accuracy": proxy_accuracy,
 }
 

@@ -114,7 +114,7 @@ def _run(facts: Mapping[str, Any], results: Results) -> Run:
         cell.get("seed", 0),
         facts.get("scores"),
         float(facts.get("training_seconds", facts.get("seconds", 0.0))) * threads,
-        {name: facts[name] for name in ("left_out", "pu") if name in facts},
+        {name: facts[name] for name in ("left_out", "pu") if facts.get(name) is not None},
     )
 
 
@@ -137,7 +137,8 @@ def mechanisms_of(runs: Iterable[Run]) -> list[str]:
     order = list(MECHANISMS.values())
     base = {name: name.partition(", positives")[0].partition(", ")[0] for name in found}
     return sorted(
-        found, key=lambda m: (order.index(base[m]) if base[m] in order else len(order), m != base[m], m)
+        found,
+        key=lambda m: (order.index(base[m]) if base[m] in order else len(order), m != base[m], m),
     )
 
 
@@ -201,9 +202,7 @@ def rankings(runs: Sequence[Run], mechanism: str) -> list[Ranking]:
     ]
 
 
-def _by_method(
-    runs: Iterable[Run], mechanism: str
-) -> dict[str, dict[tuple[Place, int], Run]]:
+def _by_method(runs: Iterable[Run], mechanism: str) -> dict[str, dict[tuple[Place, int], Run]]:
     found: dict[str, dict[tuple[Place, int], Run]] = {}
     for run in runs:
         if run.mechanism == mechanism and run.scores is not None:

@@ -134,9 +134,7 @@ def compare(ours: ArrayLike, theirs: ArrayLike) -> Comparison:
     p = None
     if wins or losses:
         p = float(stats.wilcoxon(difference, zero_method="zsplit").pvalue)
-    return Comparison(
-        float(difference.mean()), wins, difference.size - wins - losses, losses, p
-    )
+    return Comparison(float(difference.mean()), wins, difference.size - wins - losses, losses, p)
 
 
 def holm(p: Mapping[str, float | None]) -> dict[str, float | None]:
