@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -11,7 +12,7 @@ from matplotlib.ticker import StrMethodFormatter
 
 from thonecls.benchmark.leaderboard import REFERENCES, Ranking, Standing
 from thonecls.benchmark.statistics import cliques
-from thonecls.report.plots import CLASS, FALSE, HIT
+from thonecls.report.plots import CLASS, FALSE, HIT, save_figure
 
 INK = "#010203"  # replaced by the colour of a page's text, light or dark
 STYLE = {
@@ -193,3 +194,9 @@ def as_svg(figure: Figure, title: str) -> str:
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
     return svg.replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1)
+
+
+def save_plain(figure: Figure, path: Path) -> None:
+    """A figure as PNG on white, for pages that show it as it is."""
+    figure.set_facecolor("white")
+    save_figure(figure, path)

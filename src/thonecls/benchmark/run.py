@@ -127,13 +127,13 @@ def _result(cell: Cell, future: Future[dict[str, Any]]) -> dict[str, Any]:
                 "its process died, probably out of memory: --retry runs it again, best with "
                 "fewer --jobs"
             )
-            return {"cell": cell.as_dict(), "error": reason, "seconds": 0.0, **_stamp()}
+            return {"cell": cell.as_dict(), "error": reason, "seconds": 0.0, **stamp()}
         if is_lost(error):
             raise ClusterError(LOST) from error
         raise
 
 
-def _stamp() -> dict[str, Any]:
+def stamp() -> dict[str, Any]:
     """Where and when a record was made."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return {"machine": machine_facts(), "versions": versions(), "commit": commit(), "date": now}
@@ -166,7 +166,7 @@ def run_cell(
                     facts |= {"left_out": find_left_out(cell, data)}
     except Exception as error:  # whatever it is belongs in the record, and the rest goes on
         facts |= {"error": f"{type(error).__name__}: {error}"}
-    facts |= _stamp()
+    facts |= stamp()
     torch.set_num_threads(before)
     # Of a training that was gone on with, the seconds before are only in its own.
     seconds = max(time.perf_counter() - began, facts.get("training_seconds", 0.0))
