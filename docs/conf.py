@@ -20,13 +20,13 @@ from sphinx.highlighting import lexers
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
-from thonecls import __version__  # noqa: E402
-from thonecls.benchmark import read_results  # noqa: E402
-from thonecls.benchmark.board_page import write_leaderboard  # noqa: E402
+from thonecls import __version__
+from thonecls.benchmark import read_results
+from thonecls.benchmark.board_page import write_leaderboard
 
 project = "thonecls"
 version = release = __version__
-copyright = "the thonecls contributors"  # noqa: A001
+copyright = "the thonecls contributors"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
 root_doc = "docs/README"
 source_suffix = {".md": "markdown", ".ipynb": "notebook"}

@@ -51,7 +51,8 @@ def test_friedman_is_the_published_one() -> None:
 
 def test_methods_in_the_same_order_everywhere_surely_differ() -> None:
     found = friedman([[3.0, 2.0, 1.0]] * 5)
-    assert (found.chi2, found.f, found.p) == (pytest.approx(10.0), np.inf, 0.0)
+    assert found.chi2 == pytest.approx(10.0)
+    assert (found.f, found.p) == (np.inf, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,8 @@ def test_an_interval_is_that_of_students_t() -> None:
     values = [1.0, 2.0, 3.0, 4.0, 5.0]
     found = mean_interval(values)
     low, high = stats.ttest_1samp(values, 0).confidence_interval()
-    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+    assert found.low == pytest.approx(float(low))
+    assert found.high == pytest.approx(float(high))
     alone = mean_interval([7.0])
     assert (alone.mean, alone.low, alone.high, alone.n) == (7.0, None, None, 1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -15,7 +16,7 @@ from thonecls.benchmark.statistics import cliques
 from thonecls.report.plots import CLASS, FALSE, HIT, save_figure
 
 INK = "#010203"  # replaced by the colour of a page's text, light or dark
-STYLE = {
+STYLE: dict[Any, Any] = {
     **{f"{part}.color": INK for part in ("text", "xtick", "ytick")},
     **{"axes.edgecolor": INK, "axes.labelcolor": INK, "font.size": 10.0},
     **{"svg.fonttype": "none", "svg.hashsalt": "thonecls", "figure.facecolor": "none"},
@@ -48,7 +49,7 @@ def _ranks(ranking: Ranking) -> Figure:
     def at(rank: float) -> float:
         return first + (rank - 1) / max(1, len(standings) - 1) * (last - first)
 
-    line = {"color": INK, "linewidth": 1.0}
+    line: dict[str, Any] = {"color": INK, "linewidth": 1.0}
     axis.plot([first, last], [0.7, 0.7], **line)
     for rank in range(1, len(standings) + 1):
         axis.plot([at(rank)] * 2, [0.63, 0.7], **line)

@@ -15,7 +15,7 @@ from thonecls.benchmark.leaderboard import Run
 from thonecls.benchmark.statistics import Interval, mean_interval
 
 SOURCES = {"left_out": "labels left out", "pu": "positives among the tested"}
-LEAST = 2  # methods that there must be to choose from
+LEAST_METHODS, LEAST_TASKS = 2, 5  # without which there is nothing to choose, or to tell of it
 
 Criteria = Mapping[str, float]
 
@@ -69,9 +69,9 @@ def picks(runs: Sequence[Run], mechanism: str, source: str, default: str) -> lis
     groups = [
         group
         for group in tasks.values()
-        if len(group) >= LEAST and any(run.method == default for run in group)
+        if len(group) >= LEAST_METHODS and any(run.method == default for run in group)
     ]
-    if not groups:
+    if len(groups) < LEAST_TASKS:
         return []
     found = []
     for name, criterion in CRITERIA.items():

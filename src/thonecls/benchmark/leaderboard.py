@@ -6,7 +6,7 @@ on the same classes with the same labels, as far as each has been run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
@@ -50,6 +50,9 @@ WHO = ("dataset", "target", "method", "preset", "seed", "prior", "settings")
 LEAST_METHODS, LEAST_CLASSES = 3, 5  # without which ranks mean nothing
 
 
+Task = tuple[Place, int]  # a class and a seed, which draws its labels
+
+
 @dataclass(frozen=True)
 class Run:
     """A cell as the leaderboard sees it.
@@ -69,7 +72,7 @@ class Run:
     criteria: Mapping[str, Mapping[str, float]]
 
     @property
-    def task(self) -> tuple[Place, int]:
+    def task(self) -> Task:
         """What other methods were run on too."""
         return self.place, self.seed
 
@@ -78,6 +81,9 @@ class Run:
         """F1 of a run that did not fail."""
         assert self.scores is not None
         return self.scores["f1"]
+
+
+ByMethod = Mapping[str, Mapping[Task, Run]]
 
 
 def runs_of_board(results: Results) -> list[Run]:
@@ -183,17 +189,14 @@ def rankings(runs: Sequence[Run], mechanism: str) -> list[Ranking]:
     methods, is over the fewer classes that all of them have in common.
     """
     by_method = _by_method(runs, mechanism)
-    places = {method: {place for place, _ in tasks} for method, tasks in by_method.items()}
-    candidates: list[tuple[list[str], set[tuple[Place, int]]]] = []
-    for least in sorted({len(found) for found in places.values()}):
-        methods = [method for method, found in places.items() if len(found) >= least]
-        tasks = set.intersection(*(set(by_method[method]) for method in methods))
-        count = len({place for place, _ in tasks})
-        if len(methods) >= LEAST_METHODS and count >= LEAST_CLASSES:
-            candidates.append((methods, tasks))
+    candidates = [
+        (methods, tasks)
+        for methods, tasks in _peeled(by_method)
+        if len(methods) >= LEAST_METHODS and len(_places(tasks)) >= LEAST_CLASSES
+    ]
     if not candidates:
         return []
-    area = [len(methods) * len({p for p, _ in tasks}) for methods, tasks in candidates]
+    area = [len(methods) * len(_places(tasks)) for methods, tasks in candidates]
     first, widest = candidates[int(np.argmax(area))], candidates[0]
     chosen = [first, widest] if len(widest[0]) > len(first[0]) else [first]
     return [
@@ -202,8 +205,32 @@ def rankings(runs: Sequence[Run], mechanism: str) -> list[Ranking]:
     ]
 
 
-def _by_method(runs: Iterable[Run], mechanism: str) -> dict[str, dict[tuple[Place, int], Run]]:
-    found: dict[str, dict[tuple[Place, int], Run]] = {}
+def _peeled(by_method: ByMethod) -> Iterator[tuple[list[str], set[Task]]]:
+    """All methods with the tasks that they have in common, then one method less, and so on.
+
+    The one that goes is that without which the others have the most in common.
+    """
+    methods = sorted(by_method)
+    while methods:
+        yield methods, _common(by_method, methods)
+        left = [[m for m in methods if m != gone] for gone in methods]
+        gains = [
+            (len(_places(tasks)), len(tasks))
+            for tasks in (_common(by_method, others) for others in left)
+        ]
+        methods = left[max(range(len(gains)), key=gains.__getitem__)]
+
+
+def _common(by_method: ByMethod, methods: Sequence[str]) -> set[Task]:
+    return set.intersection(*(set(by_method[m]) for m in methods)) if methods else set()
+
+
+def _places(tasks: Iterable[Task]) -> set[Place]:
+    return {place for place, _ in tasks}
+
+
+def _by_method(runs: Iterable[Run], mechanism: str) -> dict[str, dict[Task, Run]]:
+    found: dict[str, dict[Task, Run]] = {}
     for run in runs:
         if run.mechanism == mechanism and run.scores is not None:
             found.setdefault(run.method, {})[run.task] = run
@@ -212,10 +239,10 @@ def _by_method(runs: Iterable[Run], mechanism: str) -> dict[str, dict[tuple[Plac
 
 def _ranking(
     mechanism: str,
-    by_method: Mapping[str, Mapping[tuple[Place, int], Run]],
-    tasks: set[tuple[Place, int]],
+    by_method: ByMethod,
+    tasks: set[Task],
 ) -> Ranking:
-    places = sorted({place for place, _ in tasks})
+    places = sorted(_places(tasks))
     methods = list(by_method)
     scores = np.array(
         [
@@ -274,7 +301,7 @@ def against(runs: Sequence[Run], mechanism: str, reference: str) -> dict[str, Co
     found = {}
     for method, ours in by_method.items():
         tasks = ours.keys() & theirs.keys()
-        places = sorted({place for place, _ in tasks})
+        places = sorted(_places(tasks))
         if places:
             means = [
                 [fmean(own[t].f1 for t in tasks if t[0] == place) for place in places]

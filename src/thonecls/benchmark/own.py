@@ -80,7 +80,7 @@ def write_records(
     methods: Iterable[Mapping[str, Any]] = (),
     scenes: Iterable[Mapping[str, Any]] = (),
 ) -> None:
-    """Write a record file: cards of methods and scenes that thonecls does not have, then records."""
+    """Write a record file: cards of methods and scenes that thonecls lacks, then records."""
     lines = [{"method": card} for card in methods] + [{"scene": card} for card in scenes]
     text = "\n".join(json.dumps(line) for line in [*lines, *records])
     write_atomically(path, f"{text}\n".encode())
