@@ -102,10 +102,11 @@ def test_there_are_two_rankings_where_all_methods_share_fewer_classes() -> None:
         ]
 
     runs = [run for name in ("a", "bb", "ccc", "dddd") for run in made(name, 20)]
-    first, second = rankings(runs + made("slow", 5), "half")
+    runs += made("slow", 5) + made("slower", 5)
+    first, second = rankings(runs, "half")
     assert (len(first.standings), len(first.places)) == (4, 20)
-    assert (len(second.standings), len(second.places)) == (5, 5)
-    assert second.standings[0].rank == 1.5  # two names are as long
+    assert (len(second.standings), len(second.places)) == (6, 5)
+    assert [s.rank for s in second.standings[:3]] == [1.0, 2.5, 2.5]  # by the length of names
 
 
 def test_the_mean_has_its_interval_over_seeds_and_a_cost_in_core_seconds(results: Results) -> None:

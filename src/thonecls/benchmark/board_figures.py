@@ -24,7 +24,8 @@ STYLE: dict[Any, Any] = {
 }
 MARKS = {"windows": ("s", CLASS), "networks": ("^", FALSE), "spectra": ("o", HIT)}
 OTHER = ("D", "#7f7f7f")
-LINE = 0.24  # inches between the names of a diagram
+LINE, LETTER, SCALE = 0.24, 0.08, 3.8  # inches: between names, of a letter, of the ranks
+MOST_TICKS = 14  # that have a number
 
 
 def draw_ranks(ranking: Ranking) -> Figure:
@@ -39,21 +40,24 @@ def _ranks(ranking: Ranking) -> Figure:
     groups = cliques(ranks, ranking.difference)
     half = -(-len(standings) // 2)
     top = 0.9 + 0.12 * len(groups)
-    figure = Figure(figsize=(7.6, top + LINE * half + 0.15))
+    side = 0.8 + LETTER * max(len(s.method) for s in standings)
+    first, last = side, side + SCALE
+    figure = Figure(figsize=(last + side, top + LINE * half + 0.15))
     axis = figure.add_axes((0, 0, 1, 1))
     high = figure.get_figheight()
-    axis.set(xlim=(0, 7.6), ylim=(high, 0))
+    axis.set(xlim=(0, last + side), ylim=(high, 0))
     axis.axis("off")
-    first, last = 2.1, 5.5
 
     def at(rank: float) -> float:
         return first + (rank - 1) / max(1, len(standings) - 1) * (last - first)
 
     line: dict[str, Any] = {"color": INK, "linewidth": 1.0}
     axis.plot([first, last], [0.7, 0.7], **line)
+    every = -(-len(standings) // MOST_TICKS)
     for rank in range(1, len(standings) + 1):
         axis.plot([at(rank)] * 2, [0.63, 0.7], **line)
-        axis.text(at(rank), 0.58, str(rank), ha="center", va="bottom", fontsize=8)
+        if (rank - 1) % every == 0:
+            axis.text(at(rank), 0.58, str(rank), ha="center", va="bottom", fontsize=8)
     axis.plot(
         [first, first + ranking.difference / max(1, len(standings) - 1) * (last - first)],
         [0.3, 0.3],

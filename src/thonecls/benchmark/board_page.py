@@ -109,8 +109,8 @@ def summary(results: Results) -> list[dict[str, Any]]:
     runs = runs_of_board(results)
     lines = []
     for mechanism in mechanisms_of(runs):
-        ranked = rankings(runs, mechanism)
-        for ranking in ranked:
+        run_here = {r.method for r in runs if r.mechanism == mechanism and r.scores is not None}
+        for ranking in rankings(runs, mechanism):
             other = next(s for s in ranking.standings if s.method not in REFERENCES)
             tests = {r: against(runs, mechanism, r).get(other.method) for r in REFERENCES}
             lines.append(
@@ -121,6 +121,10 @@ def summary(results: Results) -> list[dict[str, Any]]:
                     "default": ranking.find(DEFAULT),
                     "other": other,
                     "tests": tests,
+                    "missing": {
+                        reference: "on fewer classes" if reference in run_here else "not run"
+                        for reference in REFERENCES
+                    },
                 }
             )
     return lines
@@ -141,8 +145,10 @@ def summary_markdown(results: Results) -> str:
     for line in summary(results):
         ranking: Ranking = line["ranking"]
         standing = [
-            f"{s.rank:.2f}, F1 {in_interval(s.f1)}" if (s := line[name]) else "not run"
-            for name in ("published", "default")
+            f"{s.rank:.2f}, F1 {in_interval(s.f1)}"
+            if (s := line[name])
+            else line["missing"][method]
+            for name, method in (("published", PUBLISHED), ("default", DEFAULT))
         ]
         other, test = line["other"], line["tests"][DEFAULT]
         lines.append(

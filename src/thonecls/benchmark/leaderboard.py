@@ -208,17 +208,19 @@ def rankings(runs: Sequence[Run], mechanism: str) -> list[Ranking]:
 def _peeled(by_method: ByMethod) -> Iterator[tuple[list[str], set[Task]]]:
     """All methods with the tasks that they have in common, then one method less, and so on.
 
-    The one that goes is that without which the others have the most in common.
+    The one that goes is that without which the others have the most in common; of several the one
+    that was run on the fewest tasks.
     """
     methods = sorted(by_method)
     while methods:
         yield methods, _common(by_method, methods)
-        left = [[m for m in methods if m != gone] for gone in methods]
-        gains = [
-            (len(_places(tasks)), len(tasks))
-            for tasks in (_common(by_method, others) for others in left)
-        ]
-        methods = left[max(range(len(gains)), key=gains.__getitem__)]
+
+        def gain(gone: str) -> tuple[int, int, int]:
+            tasks = _common(by_method, [m for m in methods if m != gone])  # noqa: B023
+            return len(_places(tasks)), len(tasks), -len(by_method[gone])
+
+        gone = max(methods, key=gain)
+        methods = [m for m in methods if m != gone]
 
 
 def _common(by_method: ByMethod, methods: Sequence[str]) -> set[Task]:

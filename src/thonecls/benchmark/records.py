@@ -175,7 +175,7 @@ def _facts(line: bytes) -> dict[str, Any]:
     if not isinstance(facts, dict) or not ("error" in facts or "scores" in facts):
         raise ValueError("neither scores nor an error")
     schema.check_facts(facts, RECORD)
-    if "scores" in facts and not isinstance(facts["scores"].get("f1"), float):
+    if "scores" in facts and not isinstance(facts["scores"].get("f1"), int | float):
         raise ValueError("no F1 among its scores")
     return facts
 
