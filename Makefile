@@ -6,14 +6,14 @@ ROUNDS ?= 300
 CASES ?= 2000
 RUN := .venv/bin/python -m
 
-.PHONY: help demo studio page test coverage test-isa crash fuzz audit lock check dist bench reproduce clean
+.PHONY: help demo studio page test coverage test-isa crash fuzz audit lock check dist bench reproduce records leaderboard docs clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(RUN) pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,all]'
+	$(RUN) pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs,all]'
 	@touch $@
 
 demo: .venv/installed  ## map a crop in a real scene from 100 labels (PRESET=fast or paper: the network)
@@ -77,6 +77,15 @@ bench: .venv/installed  ## step, scoring, scenes of up to 100 megapixels, F1 by 
 reproduce: .venv/installed  ## the paper's experiments as far as two cores get (hours): docs/results.md
 	.venv/bin/python benchmarks/reproduce.py $(if $(DATA),--data-root "$(DATA)")
 	.venv/bin/python benchmarks/render.py
+
+records: .venv/installed  ## check every file in benchmarks/records against the schema of a record
+	.venv/bin/python benchmarks/leaderboard.py --check
+
+leaderboard: .venv/installed  ## the leaderboard from the records: runs/leaderboard.html, and the tables of docs/leaderboard.md
+	.venv/bin/python benchmarks/leaderboard.py
+
+docs: .venv/installed  ## the site of docs/ with the API, in site/; warnings are errors
+	$(RUN) sphinx --fail-on-warning --keep-going --quiet -c docs . site
 
 clean:  ## remove the environment and caches
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis

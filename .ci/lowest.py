@@ -14,7 +14,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-TOOLS = ("dev", "all")  # extras without packages of users: tools, and the other extras together
+TOOLS = ("dev", "docs", "all")  # extras without packages of users, and the others together
 
 
 def lowest(project: dict[str, Any]) -> list[str]:

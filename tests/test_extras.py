@@ -88,7 +88,7 @@ def test_extras_are_those_of_the_project_and_no_dependency_of_the_main_job() -> 
     offered = {
         package: extra
         for extra, requirements in extras.items()
-        if extra not in ("all", "dev")
+        if extra not in ("all", "dev", "docs")
         for package in named(requirements)
     }
     assert offered == EXTRAS

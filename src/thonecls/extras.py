@@ -12,6 +12,7 @@ EXTRAS = {  # by package; pyproject.toml has their versions
     "elapid": "methods",
     "fastapi": "studio",
     "filelock": "benchmark",
+    "jsonschema": "benchmark",
     "numba": "trees",
     "pooch": "data",
     "pulearn": "methods",

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from thonecls.benchmark.board_page import write_leaderboard
 from thonecls.benchmark.maps import draw_data, draw_study_maps
 from thonecls.benchmark.records import Results
 from thonecls.benchmark.studies import Study
@@ -213,10 +214,13 @@ def write_study(
 ) -> list[Path]:
     """Write NAME.md, .tex, .csv, .html and its PNGs into the folder; the files written.
 
-    Where another runner is about it, its end is waited for.
+    Where another runner is about it, its end is waited for. The leaderboard is one page, of all
+    records that there are.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder, wait=True):
+        if study.board:
+            return [write_leaderboard(results, folder / f"{name}.html")]
         table = build_table(name, study, results, seeds=seeds, change=change)
         stem = folder / name
         figures = []

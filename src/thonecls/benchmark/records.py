@@ -8,7 +8,7 @@ import platform
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from thonecls import schema
 from thonecls.benchmark.plan import Cell, cell_of
 from thonecls.errors import ThoneclsError
 from thonecls.extras import need
+from thonecls.methods import Method
 from thonecls.version import __version__
 
 NAME = "results.jsonl"  # what is written; every .jsonl file of a folder is read
@@ -50,22 +51,43 @@ class Record:
         return "scores" in self.facts
 
 
+@dataclass(frozen=True)
+class SceneCard:
+    """A scene that only a record file describes; classes: number to name."""
+
+    name: str
+    title: str
+    classes: dict[int, str]
+
+
 @dataclass(frozen=True, eq=False)
 class Results:
-    """All records by the id of their cell, and what is wrong with the lines that hold none."""
+    """All records by the id of their cell, and what is wrong with the lines that hold none.
+
+    methods, scenes: what record files describe beside those that thonecls has; others: the facts of
+    records of them, which are shown but cannot be run here.
+    """
 
     records: dict[str, Record]
     damaged: list[str]
+    others: list[dict[str, Any]] = field(default_factory=list)
+    methods: dict[str, Method] = field(default_factory=dict)
+    scenes: dict[str, SceneCard] = field(default_factory=dict)
 
     def find(self, cell: Cell) -> Record | None:
         """The record of a cell that is done."""
         record = self.records.get(cell.id)
         return record if record is not None and record.done else None
 
-    def has(self, cell: Cell, *, failed: bool) -> bool:
-        """Whether a cell is done or, with `failed`, was tried."""
+    def has(self, cell: Cell, *, failed: bool, left_out: bool = False) -> bool:
+        """Whether a cell is done or, with `failed`, was tried.
+
+        left_out: done is only what also says how labels left out are found.
+        """
         record = self.records.get(cell.id)
-        return record is not None and (record.done or failed)
+        if record is None or not record.done:
+            return record is not None and failed
+        return not left_out or "left_out" in record.facts
 
 
 def read_results(folder: Path) -> Results:
@@ -74,25 +96,64 @@ def read_results(folder: Path) -> Results:
     Of several for one cell the last that is done counts. A line that is not a record is reported
     in `damaged`, and the rest is read.
     """
-    records: dict[str, Record] = {}
-    damaged: list[str] = []
+    results = Results({}, [])
+    found: list[tuple[str, dict[str, Any]]] = []
+    for path, number, line in lines_of(folder):
+        where = f"{path}, line {number}"
+        try:
+            facts = _facts(line)
+            if not _describes(facts, results):
+                found.append((where, facts))
+        except WRONG as error:
+            results.damaged.append(_damage(where, error))
+    for where, facts in found:
+        try:
+            if is_foreign(facts["cell"], results):
+                results.others.append(facts)
+                continue
+            record = Record(cell_of(facts["cell"]), facts)
+        except (*WRONG, ThoneclsError) as error:
+            results.damaged.append(_damage(where, error))
+            continue
+        before = results.records.get(record.cell.id)
+        if record.done or before is None or not before.done:
+            results.records[record.cell.id] = record
+    return results
+
+
+def _damage(where: str, error: Exception) -> str:
+    return f"{where} is not a record ({error}): left out"
+
+
+def lines_of(folder: Path) -> Iterator[tuple[Path, int, bytes]]:
+    """Every line of the record files in a folder, but empty ones: file, number, line."""
     for path in _files(folder):
         for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
-            if not line.strip():
-                continue
-            try:
-                record = _record(line)
-            except (*WRONG, ThoneclsError) as error:
-                damaged.append(f"{path}, line {number} is not a record ({error}): left out")
-                continue
-            before = records.get(record.cell.id)
-            if record.done or before is None or not before.done:
-                records[record.cell.id] = record
-    return Results(records, damaged)
+            if line.strip():
+                yield path, number, line
+
+
+def is_foreign(cell: Mapping[str, Any], known: Results) -> bool:
+    """Whether a cell names a method or a scene that only record files describe."""
+    return cell.get("method") in known.methods or cell.get("dataset") in known.scenes
 
 
 def _files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.jsonl"))
+
+
+def _describes(facts: dict[str, Any], results: Results) -> bool:
+    """Whether a line describes a method or a scene, which is kept, rather than a result."""
+    if "method" in facts:
+        method = Method(**facts["method"])
+        results.methods[method.name] = method
+    elif "scene" in facts:
+        card = facts["scene"]
+        classes = {int(number): name for number, name in card["classes"].items()}
+        results.scenes[card["name"]] = SceneCard(card["name"], card["title"], classes)
+    else:
+        return False
+    return True
 
 
 def short_curves(history: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
@@ -106,14 +167,17 @@ def short_curves(history: Mapping[str, Sequence[float]]) -> dict[str, list[float
     }
 
 
-def _record(line: bytes) -> Record:
+def _facts(line: bytes) -> dict[str, Any]:
+    """What a line holds, as far as the rest of the package relies on it."""
     facts = json.loads(line)
+    if isinstance(facts, dict) and facts.keys() & {"method", "scene"}:
+        return facts
     if not isinstance(facts, dict) or not ("error" in facts or "scores" in facts):
         raise ValueError("neither scores nor an error")
     schema.check_facts(facts, RECORD)
-    if "scores" in facts and not isinstance(facts["scores"].get("f1"), float):
+    if "scores" in facts and not isinstance(facts["scores"].get("f1"), int | float):
         raise ValueError("no F1 among its scores")
-    return Record(cell_of(facts["cell"]), facts)
+    return facts
 
 
 class Ledger:
@@ -124,12 +188,12 @@ class Ledger:
         self.size = -1
         self.results = Results({}, [])
 
-    def has(self, cell: Cell, *, failed: bool) -> bool:
-        """Whether the cell is done or, with `failed`, was tried."""
+    def has(self, cell: Cell, *, failed: bool, left_out: bool = False) -> bool:
+        """As `Results.has`, of what lies there now."""
         size = sum(path.stat().st_size for path in _files(self.folder))
         if size != self.size:
             self.size, self.results = size, read_results(self.folder)
-        return self.results.has(cell, failed=failed)
+        return self.results.has(cell, failed=failed, left_out=left_out)
 
 
 def append_record(folder: Path, facts: dict[str, Any]) -> None:

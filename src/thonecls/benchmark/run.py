@@ -10,8 +10,9 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ from thonecls.benchmark.records import (
 )
 from thonecls.benchmark.targets import is_images, pixels_of
 from thonecls.datasets import Dataset, load_dataset
-from thonecls.errors import ClusterError, FileError
+from thonecls.errors import ClusterError, FileError, LabelError
 from thonecls.files import write_atomically, writing_array
 from thonecls.images import image_spec, load_images
 from thonecls.method.config import TrainConfig
@@ -48,13 +49,15 @@ from thonecls.methods import METHODS, networks, resolve_prior
 from thonecls.methods.costs import STARTED, TRAINING, Cost, training_cost, work_of_epoch
 from thonecls.metrics import evaluate, evaluate_pu, find_degenerate
 from thonecls.parallel import LOST, is_death, is_lost, run_all, workers
+from thonecls.priors import bbe
 from thonecls.scene import NO_DATA
-from thonecls.splits import PROTOCOLS, Split, fixed_split
+from thonecls.splits import PROTOCOLS, Split, coverage_of, fixed_split, judging_folds
 from thonecls.trust.thresholds import CUTS
 from thonecls.version import commit
 
 OnRecord = Callable[[Cell, dict[str, Any]], None]
 CURVES = 200_000  # pixels: of a larger scene F1 is not measured after every epoch
+LEFT_OUT, LEAST_LEFT = 4, 10  # parts of the labels, and labels that must remain to learn from
 STEPS = 254  # of a probability in stored maps, which are uint8
 
 
@@ -68,6 +71,7 @@ def run_cells(
     dask: str | None = None,
     threads: int | None = None,
     retry: bool = False,
+    left_out: bool = False,
     on_start: Callable[[Cell], None] | None = None,
     on_record: OnRecord | None = None,
     on_skip: Callable[[Cell], None] | None = None,
@@ -78,7 +82,8 @@ def run_cells(
     jobs: processes on this machine; dask: the address of a scheduler to run on instead; threads:
     CPU threads of each cell, by default `threads_for`. Cells that another runner works on or
     has done are skipped; those that failed before are run again only with `retry`. A cell whose
-    process dies has failed, and the rest goes on.
+    process dies has failed, and the rest goes on. left_out: fit each cell once more without a part
+    of its labels, and record how those are found (see `find_left_out`).
     """
     threads = threads or threads_for(jobs, dask)
     root, folder = root.resolve(), folder.resolve()  # workers may stand in another folder
@@ -89,7 +94,7 @@ def run_cells(
         for cell in cells:
             claim = ExitStack()
             if not claim.enter_context(claimed(folder, cell)) or results.has(
-                cell, failed=not retry
+                cell, failed=not retry, left_out=left_out
             ):
                 claim.close()
                 if on_skip is not None:
@@ -97,7 +102,7 @@ def run_cells(
                 continue
             if on_start is not None:
                 on_start(cell)
-            yield (cell, claim), run_cell, (cell, root, folder, threads)
+            yield (cell, claim), run_cell, (cell, root, folder, threads, left_out)
 
     with workers(jobs, dask) as (pool, room):
         for (cell, claim), future in run_all(pool, room, claims()):
@@ -123,13 +128,13 @@ def _result(cell: Cell, future: Future[dict[str, Any]]) -> dict[str, Any]:
                 "its process died, probably out of memory: run it again, best with fewer jobs "
                 "at a time"
             )
-            return {"cell": cell.as_dict(), "error": reason, "seconds": 0.0, **_stamp()}
+            return {"cell": cell.as_dict(), "error": reason, "seconds": 0.0, **stamp()}
         if is_lost(error):
             raise ClusterError(LOST) from error
         raise
 
 
-def _stamp() -> dict[str, Any]:
+def stamp() -> dict[str, Any]:
     """Where and when a record was made."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return {"machine": machine_facts(), "versions": versions(), "commit": commit(), "date": now}
@@ -140,7 +145,9 @@ def threads_for(jobs: int, dask: str | None = None) -> int:
     return 1 if dask is not None else max(1, (os.cpu_count() or 1) // jobs)
 
 
-def run_cell(cell: Cell, root: Path, folder: Path, threads: int) -> dict[str, Any]:
+def run_cell(
+    cell: Cell, root: Path, folder: Path, threads: int, left_out: bool = False
+) -> dict[str, Any]:
     """Train, map and score one cell; the facts that are recorded of it, its error included."""
     began = time.perf_counter()
     forget_peak()
@@ -154,10 +161,13 @@ def run_cell(cell: Cell, root: Path, folder: Path, threads: int) -> dict[str, An
                 kept = _kept(folder, cell)
                 facts |= measure_images(cell, load_images(cell.dataset, root), *kept)
             else:
-                facts |= _measure(cell, load_dataset(cell.dataset, root), folder)
+                data = load_dataset(cell.dataset, root)
+                facts |= _measure(cell, data, folder)
+                if left_out:
+                    facts |= {"left_out": find_left_out(cell, data)}
     except Exception as error:  # whatever it is belongs in the record, and the rest goes on
         facts |= {"error": f"{type(error).__name__}: {error}"}
-    facts |= _stamp()
+    facts |= stamp()
     torch.set_num_threads(before)
     # Of a training that was gone on with, the seconds before are only in its own.
     seconds = max(time.perf_counter() - began, facts.get("training_seconds", 0.0))
@@ -233,6 +243,40 @@ def _at_cuts(
             m: scores[m] for m in ("precision", "recall", "f1")
         }
     return found
+
+
+def find_left_out(cell: Cell, data: Dataset) -> dict[str, float] | None:
+    """Criteria without negatives, from labels that a second fit does not see; None if it cannot be.
+
+    A part of the labels is left out, as far from the others as the class is that is to be found:
+    whole places, unless labels lie all over the scene. They, and the unlabeled pixels, are scored
+    by what is learnt from the rest. `prior` is what these scores say of the class's share (BBE).
+    """
+    split = split_of(cell, data, config_of(cell).unlabeled)
+    prior = _prior(cell, data, split)
+    labels, shape = split.labels, data.scene.shape
+    coverage = coverage_of(labels.positive, shape)
+    rng = np.random.default_rng(cell.seed)
+    fold, apart = judging_folds(labels.positive, shape, LEFT_OUT, coverage, rng)
+    order = np.argsort([-(fold == k).sum() for k in range(len(apart))], kind="stable")
+    usable = [int(k) for k in order if apart[k].sum() >= LEAST_LEFT]
+    if not usable:
+        return None
+    held_out = labels.positive[fold == usable[0]]
+    known = replace(labels, positive=labels.positive[apart[usable[0]]])
+    method = METHODS[cell.method]
+    options: dict[str, Any] = {"prior": prior} if method.needs_prior else {}
+    if method.network:
+        options["config"] = config_of(cell, prior)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            probability = method(data.scene, known, cell.seed, **options)
+        except LabelError:  # it needs more labels than are left
+            return None
+    scores = [probability.flat[pixels] for pixels in (held_out, labels.unlabeled)]
+    positive, unlabeled = (x[np.isfinite(x)] for x in scores)
+    return {**asdict(evaluate_pu(positive, unlabeled)), "prior": min(1.0, bbe(positive, unlabeled))}
 
 
 def _prior(cell: Cell, data: Dataset, split: Split) -> float | None:
@@ -312,7 +356,7 @@ def load_map(folder: Path, cell: Cell) -> NDArray[np.float32]:
     return np.where(stored == NO_DATA, np.nan, stored / np.float32(STEPS)).astype(np.float32)
 
 
-SPECTRAL = 60.0  # seconds that a method without a network takes at most, roughly
+SPECTRAL = 60.0  # seconds that a method without a network takes at most, where none is known
 TREES = 0.2e-6  # seconds of one core for a value of an image in the trees
 # By network (benchmarks/images.py): seconds of one core for an image in a step, and bytes.
 PER_IMAGE = {"cifar": (4.1e-3, 1.2e6), "stl": (2.7e-3, 0.9e6), "table": (0.1e-3, 0.1e6)}
@@ -330,10 +374,24 @@ def estimate(cell: Cell, threads: int, results: Results) -> Cost:
         return _of_images(cell, threads)
     pixels = pixels_of(cell.dataset)
     if not methods_for(cell.dataset)[cell.method].network:
-        return Cost(SPECTRAL, STARTED + 12.0 * pixels * 200)
+        known = _without_network(results).get((cell.dataset, cell.method))
+        seconds = SPECTRAL if known is None else known
+        return Cost(seconds, STARTED + 12.0 * pixels * 200)
     rates = [rate for r in results.records.values() if (rate := _rate(r)) is not None]
     rate = statistics.median(rates) if rates else TRAINING
     return training_cost(config_of(cell, prior=0.5), pixels, threads, rate)
+
+
+@lru_cache(maxsize=1)
+def _without_network(results: Results) -> dict[tuple[str, str], float]:
+    """Median seconds of earlier cells that trained no network, by dataset and method."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for record in results.records.values():
+        cell = record.cell
+        if record.done and not methods_for(cell.dataset)[cell.method].network:
+            seconds = record.facts.get("seconds", SPECTRAL)
+            found.setdefault((cell.dataset, cell.method), []).append(seconds)
+    return {key: statistics.median(values) for key, values in found.items()}
 
 
 def _of_images(cell: Cell, threads: int) -> Cost:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from thonecls.benchmark.plan import Cell, Protocol, changed
@@ -17,7 +17,9 @@ class Study:
     """A table or figure, of the paper or of ours.
 
     columns: what is compared: a label, and by what the cell differs; metrics: what a table shows;
-    curves: what is drawn by epoch; maps: whether distribution maps are drawn.
+    curves: what is drawn by epoch; maps: whether distribution maps are drawn; only: the columns
+    that are run on some of the places alone, and on which; board: whether it is shown as the
+    leaderboard rather than as a table.
     """
 
     title: str
@@ -26,6 +28,12 @@ class Study:
     metrics: tuple[str, ...] = ("f1",)
     curves: tuple[str, ...] = ()
     maps: bool = False
+    only: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
+    board: bool = False
+
+    def has(self, place: Place, label: str) -> bool:
+        """Whether a column is run on a place."""
+        return place in self.only.get(label, (place,))
 
     def cell(self, place: Place, label: str) -> Cell:
         """The cell of a place and a column, for seed 0."""
@@ -114,6 +122,50 @@ def _tuning(title: str, protocol: Protocol) -> Study:
     return Study(title, TUNING, columns)
 
 
+# The leaderboard: classes with enough pixels for every way of labelling, of five sensors.
+BOARD = (
+    *_places("indian-pines", 2, 3, 5, 6, 8, 10, 11, 12, 14),
+    *_places("houston-crop", 2, 5, 9, 12),
+    *_places("enmap-potsdam", 1, 2, 3, 4),
+    *_places("zion", 1, 3, 4, 5, 8),
+    *_places("sentinel2", 1, 2, 3, 7),
+)
+# What costs an hour or more for a map is run on these alone.
+BOARD_NETWORKS = (
+    *_places("indian-pines", 2, 5, 11, 14),
+    *_places("houston-crop", 5, 9),
+    *_places("enmap-potsdam", 2, 4),
+)
+BOARD_PROTOCOLS: tuple[Protocol, ...] = ("resampled", "half", "plot", "spatial")
+SAME_AS_OTHERS = ("pan-as-run", "pan-reference")  # `bce` and `pan` by other names
+
+
+def _board() -> Study:
+    """Every method of the catalogue by every way of labelling.
+
+    Networks are run with the fast schedule, and T-HOneCls also with the paper's, as published;
+    methods that need a prior are given KM2's estimate.
+    """
+    methods = {
+        name: {"method": name, "preset": "fast", **({"prior": "paper"} if m.needs_prior else {})}
+        for name, m in CATALOGUE.items()
+        if name not in SAME_AS_OTHERS
+    }
+    methods["t-honecls, as published"] = {"method": "t-honecls"}
+    columns = {
+        f"{label}, {protocol}": {**change, "protocol": protocol}
+        for protocol in BOARD_PROTOCOLS
+        for label, change in methods.items()
+    }
+    networks = {
+        label: BOARD_NETWORKS
+        for label, change in columns.items()
+        if CATALOGUE[change["method"]].network
+    }
+    title = f"Leaderboard; networks on {len(BOARD_NETWORKS)} of the {len(BOARD)} classes"
+    return Study(title, BOARD, columns, only=networks, board=True)
+
+
 STUDIES: dict[str, Study] = {
     "table-honghu": Study("F1 on HongHu", HONGHU, METHODS | SUPERVISED),
     "table-hanchuan": Study("F1 on HanChuan", HANCHUAN, METHODS | SUPERVISED),
@@ -196,6 +248,7 @@ STUDIES: dict[str, Study] = {
     "tuning-scattered": _tuning("Labels from all over the class", "resampled"),
     "tuning-half": _tuning("Labels from one side of the class, tests on the other", "half"),
     "tuning-plot": _tuning("Labels from one compact patch, tests a block away", "plot"),
+    "leaderboard": _board(),
 }
 
 
@@ -211,6 +264,7 @@ def cells_of(
         for seed in seeds
         for place in study.places
         for label in study.columns
+        if study.has(place, label)
     ]
 
 

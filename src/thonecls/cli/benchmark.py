@@ -56,6 +56,14 @@ def benchmark(
     retry: Annotated[
         bool, Parameter(help="Run cells again that failed before.", negative=())
     ] = False,
+    left_out: Annotated[
+        bool,
+        Parameter(
+            help="Fit every cell once more without a part of its labels, and record how those are "
+            "found: by that a method can be chosen without negatives.",
+            negative=(),
+        ),
+    ] = False,
     dry_run: Annotated[
         bool, Parameter(help="Only show what would be run, for how long.", negative=())
     ] = False,
@@ -69,7 +77,8 @@ def benchmark(
 
     Without a study: lists them. Results are kept one JSON line each in results.jsonl: what is
     finished is never run again, a killed run continues where it was, several runners may share one
-    folder. Tables are written as Markdown, LaTeX, CSV and one HTML page, figures as PNG.
+    folder. Tables are written as Markdown, LaTeX, CSV and one HTML page, figures as PNG; the study
+    leaderboard as one HTML page of all records in the folder.
 
     Example: thonecls benchmark table-ip-pu --dry-run
 
@@ -114,17 +123,20 @@ def benchmark(
     results = read_results(out)
     for message in results.damaged:
         errors.print(f"[yellow]warning:[/yellow] {escape(message)}")
+    wanted = {"failed": not retry, "left_out": left_out}
     if dry_run:
-        waiting = [cell for cell in cells if not results.has(cell, failed=not retry)]
-        return show_plan(cells, waiting, results, jobs, threads, json)
+        waiting = [cell for cell in cells if not results.has(cell, **wanted)]
+        fits = 2 if left_out else 1
+        return show_plan(cells, waiting, results, jobs, threads, json, fits=fits)
     if not render_only:
         if not here:
             raise ConfigError(
                 f"none of the study's datasets is in {root}: see `thonecls datasets`, set "
                 "--data-root, or run it on another one (--dataset indian-pines --target 2)"
             )
-        waiting = [cell for cell in here if not results.has(cell, failed=not retry)]
+        waiting = [cell for cell in here if not results.has(cell, **wanted)]
         work = {"root": root, "jobs": jobs, "dask": dask, "threads": threads, "retry": retry}
+        work |= {"left_out": left_out}
         run_under_bar(waiting, out, quiet=json, **work)
     results = read_results(out)
     written = [

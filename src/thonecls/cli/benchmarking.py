@@ -71,6 +71,8 @@ def narrow(
         if not (targets or known):
             raise ConfigError(f"say which classes of {dataset} to map: --target NUMBER")
         study = replace(study, places=tuple((dataset, t) for t in targets or known))
+        if not own:  # nothing is known of what takes how long there
+            study = replace(study, only={})
         for place in study.places:
             check_place(place)
     elif targets:
@@ -109,11 +111,17 @@ def show_plan(
     jobs: int,
     threads: int,
     as_json: bool,
+    *,
+    fits: int = 1,
 ) -> int:
-    """The total first, then a line for each dataset and method; as JSON, every cell."""
+    """The total first, then a line for each dataset and method; as JSON, every cell.
+
+    fits: how often each cell is fitted.
+    """
     estimates = {}
     for cell in waiting:
-        estimates[cell] = estimate(cell, threads, results)
+        cost = estimate(cell, threads, results)
+        estimates[cell] = cost._replace(seconds=fits * cost.seconds)
     total = sum(e.seconds for e in estimates.values()) / jobs
     if as_json:
         plan = [
