@@ -262,7 +262,7 @@ class Algorithm(QgsProcessingAlgorithm):
         if self.command is CHECK and self.page and self.values.get("LABELS"):
             picture = Path(QgsProcessingUtils.generateTempFilename("labels.png"))
             words.append(f"--picture={picture}")
-        done = self.run(words, feedback)
+        done = self.run_command(words, feedback)
         if done.cancelled:
             if any(parameter.name == "RESUME" for parameter in self.command.parameters):
                 feedback.pushInfo("Cancelled. To go on, tick 'Continue what was cancelled'.")
@@ -276,7 +276,7 @@ class Algorithm(QgsProcessingAlgorithm):
         feedback.setProgress(100)
         return self.results(told, context)
 
-    def run(self, words: list[str], feedback: Any) -> Done:
+    def run_command(self, words: list[str], feedback: Any) -> Done:
         """Run thonecls; its errors become QGIS's."""
         program = settings.program()
         if program is None:
@@ -310,7 +310,7 @@ class Algorithm(QgsProcessingAlgorithm):
                 failure = f"{program} has no thonecls. {environment.MISSING}"
             elif "Unknown option" in failure and "--progress" in failure:
                 failure = f"the thonecls of {program} is older than this plugin: update it"
-            raise QgsProcessingException(reword(failure))
+            raise QgsProcessingException(reword(failure, self.command))
         return done
 
     def tell(self, told: dict[str, Any], feedback: Any) -> None:
@@ -318,7 +318,7 @@ class Algorithm(QgsProcessingAlgorithm):
         for finding in told.get("findings", []):
             if finding["subject"] == "picture":  # stands on the page
                 continue
-            words = f"{finding['subject']}: {reword(finding['words'])}"
+            words = f"{finding['subject']}: {reword(finding['words'], self.command)}"
             if finding["status"] == "problem":
                 feedback.reportError(words)
             elif finding["status"] == "note":
@@ -327,7 +327,7 @@ class Algorithm(QgsProcessingAlgorithm):
                 feedback.pushInfo(words)
         for words in (*told.get("problems", []), told.get("warning")):
             if words:
-                feedback.pushWarning(reword(words))
+                feedback.pushWarning(reword(words, self.command))
         verdict = told.get("verdict")
         for words in (
             verdict.get("words") if isinstance(verdict, dict) else told.get("words"),

@@ -696,13 +696,14 @@ def subdataset(source: str) -> File:
     return File(match["path"], match["layer"]) if match else File(source)
 
 
-def reword(message: str) -> str:
+def reword(message: str, command: Command) -> str:
     """A message of the command line, with the labels of the forms in place of flags.
 
-    >>> reword('pick one, such as --where "a = 1"; or say --no-data')
+    >>> reword('pick one, such as --where "a = 1"; or say --no-data', TRAIN)
     'pick one, such as ‘Filter’: "a = 1"; or say --no-data'
     """
-    labels = {p.flag: p.label for command in COMMANDS for p in command.parameters}
+    shown = [p for other in (*COMMANDS, command) for p in other.parameters]  # its own count most
+    labels = {parameter.flag: parameter.label for parameter in shown}
     for flag in sorted((flag for flag in labels if len(flag) > 2), key=len, reverse=True):
         pattern = re.escape(flag) + r"(?![\w-])"
         message = re.sub(pattern + r"(?= [\"'\w])", f"‘{labels[flag]}’:", message)
@@ -727,7 +728,7 @@ def findings_page(told: Mapping[str, Any], picture: str | None) -> str:
     marks = {"ok": "✓", "note": "!", "problem": "✕"}
     rows = "\n".join(
         f"<tr><td>{marks[f['status']]}</td><td>{_plain(f['subject'])}</td>"
-        f"<td>{_plain(reword(f['words']))}</td></tr>"
+        f"<td>{_plain(reword(f['words'], CHECK))}</td></tr>"
         for f in told["findings"]
         if f["subject"] != "picture"
     )
