@@ -37,12 +37,9 @@ from qgis.core import (
 from qgis.PyQt.QtGui import QIcon
 
 from . import environment, layers, settings
+from .catalogue import CHECK, TRAIN, Command, Parameter
 from .commands import (
-    CHECK,
-    TRAIN,
-    Command,
     File,
-    Parameter,
     arguments,
     findings_page,
     help_page,
@@ -102,9 +99,7 @@ def definition(parameter: Parameter) -> Any:
     elif kind == "folder-out":
         made = QgsProcessingParameterFolderDestination(name, label)
     elif kind == "points-out":
-        made = QgsProcessingParameterVectorDestination(
-            name, label, QgsProcessing.TypeVectorPoint
-        )
+        made = QgsProcessingParameterVectorDestination(name, label, QgsProcessing.TypeVectorPoint)
     elif kind == "page-out":
         made = QgsProcessingParameterFileDestination(
             name, label, "HTML files (*.html)", None, optional, True
@@ -325,17 +320,12 @@ class Algorithm(QgsProcessingAlgorithm):
                 feedback.pushWarning(words)
             else:
                 feedback.pushInfo(words)
-        for words in (*told.get("problems", []), told.get("warning")):
-            if words:
-                feedback.pushWarning(reword(words, self.command))
-        verdict = told.get("verdict")
-        for words in (
-            verdict.get("words") if isinstance(verdict, dict) else told.get("words"),
-            told.get("finding"),
-            told.get("summary"),
-        ):
-            if words:
-                feedback.pushInfo(words)
+        for problem in (*told.get("problems", []), told.get("warning")):
+            if problem:
+                feedback.pushWarning(reword(problem, self.command))
+        for keys in ("words", "verdict.words", "finding", "summary"):
+            if said := value_at(told, keys):
+                feedback.pushInfo(said)
 
     def results(self, told: dict[str, Any], context: Any) -> dict[str, Any]:
         """Outputs by name; layers of a folder are loaded, if that is wanted."""

@@ -17,13 +17,14 @@ from .process import Done, clean_environment, foreign_prefix, run
 
 VARIABLE = "THONECLS_PYTHON"  # names a Python that has thonecls, for tests and administrators
 PACKAGE = "thonecls"
+TORCH = "https://download.pytorch.org/whl/cpu"  # torch without support of GPUs
 NEEDED = (3, 11)  # of Python, by thonecls
 NEWEST = 14
 FOLDER = Path("thonecls") / "environment"  # in the user's profile of QGIS
 MISSING = (
-    "thonecls is not installed. Run the algorithm 'Install thonecls' (Processing Toolbox, thonecls, "
-    "Setup; it takes a folder of wheels where there is no internet), or name a Python that has it "
-    "in Settings, Options, Processing, Providers, thonecls."
+    "thonecls is not installed. Run the algorithm 'Install thonecls' (Processing Toolbox, "
+    "thonecls, Setup; it takes a folder of wheels where there is no internet), or name a Python "
+    "that has it in Settings, Options, Processing, Providers, thonecls."
 )
 
 
@@ -100,15 +101,25 @@ def find_python() -> Path | None:
     return None
 
 
-def install_words(python: Path, package: str, wheels: str | None, upgrade: bool) -> list[str]:
+def install_words(
+    python: Path,
+    package: str = PACKAGE,
+    *,
+    wheels: str | None = None,
+    cpu: bool = False,
+    upgrade: bool = False,
+) -> list[str]:
     """The words that install a package; wheels: a folder to take all files from, without internet.
 
-    package: a name, or the path of a wheel or of a checkout.
+    package: a name, or the path of a wheel or of a checkout. cpu: a torch without support of GPUs,
+    which elsewhere than on Linux is the usual one.
     """
     words = [str(python), "-I", "-X", "utf8", "-m", "pip", "install", "--no-input"]
     words += ["--disable-pip-version-check", "--progress-bar", "off"]
     if wheels:
         words += ["--no-index", "--find-links", wheels]
+    elif cpu and sys.platform == "linux":
+        words += ["--extra-index-url", TORCH]
     if upgrade:
         words.append("--upgrade")
     return [*words, package]
@@ -120,6 +131,7 @@ def install(
     *,
     package: str = PACKAGE,
     wheels: str | None = None,
+    cpu: bool = False,
     upgrade: bool = False,
     on_line: Callable[[str], None],
     cancelled: Callable[[], bool],
@@ -145,10 +157,12 @@ def install(
         except RuntimeError:
             shutil.rmtree(environment, ignore_errors=True)  # half an environment is none
             raise
-    where = f"are its wheel and those of all it needs in {wheels}?" if wheels else (
-        "without internet, give a folder of wheels (`pip download` fills one)"
+    where = (
+        f"are its wheel and those of all it needs in {wheels}?"
+        if wheels
+        else ("without internet, give a folder of wheels (`pip download` fills one)")
     )
-    step(install_words(python, package, wheels, upgrade), where)
+    step(install_words(python, package, wheels=wheels, cpu=cpu, upgrade=upgrade), where)
     return python
 
 

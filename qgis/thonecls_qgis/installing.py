@@ -21,15 +21,17 @@ from qgis.PyQt.QtGui import QIcon
 from . import environment, settings
 from .process import run
 
-HELP = f"""<p>Installs the Python package thonecls, which does the work, with all it needs. It gets
-an environment of its own, in your QGIS profile; QGIS's own Python stays as it is. About 1 GB is
-downloaded, unless you give a folder of wheels.</p>
-<h3>Folder of wheels</h3><p>To install without internet. On a computer with internet, the same system
-and the same Python, <i>pip download thonecls -d wheels</i> fills one; put the wheel of thonecls itself
-there too, if you built it.</p>
+HELP = f"""<p>Installs the Python package thonecls, which does the work, with all it needs. It
+gets an environment of its own, in your QGIS profile; QGIS's own Python stays as it is. The
+download is large, mostly for torch.</p>
+<h3>Folder of wheels</h3><p>To install without internet. On a computer with internet, the same
+system and the same Python, <i>pip download thonecls -d wheels</i> fills one; put the wheel of
+thonecls itself there too, if you built it.</p>
+<h3>Without support of GPUs</h3><p>On Linux, much less is downloaded then. The density ratio, which
+is the default, needs no GPU; networks are faster with one.</p>
 <h3>What to install</h3><p>thonecls, thonecls==0.2.0, or the path of a wheel or of a checkout.</p>
-<h3>Python</h3><p>{environment.NEEDED[0]}.{environment.NEEDED[1]} or newer; by default QGIS's own, if that is
-new enough, or one that is found by its name.</p>"""
+<h3>Python</h3><p>{".".join(map(str, environment.NEEDED))} or newer; by default QGIS's own, if that
+is new enough, or one that is found by its name.</p>"""
 
 
 class Install(QgsProcessingAlgorithm):
@@ -71,13 +73,12 @@ class Install(QgsProcessingAlgorithm):
         package = QgsProcessingParameterString("PACKAGE", "What to install", environment.PACKAGE)
         python = QgsProcessingParameterFile("PYTHON", "Python", file, optional=True)
         for parameter in (package, python):
-            parameter.setFlags(
-                parameter.flags() | QgsProcessingParameterDefinition.FlagAdvanced
-            )
+            parameter.setFlags(parameter.flags() | QgsProcessingParameterDefinition.FlagAdvanced)
             self.addParameter(parameter)
         self.addParameter(
             QgsProcessingParameterBoolean("UPGRADE", "Update what is installed already", False)
         )
+        self.addParameter(QgsProcessingParameterBoolean("CPU", "Without support of GPUs", True))
         self.addOutput(QgsProcessingOutputFile("INSTALLED", "Python that has thonecls"))
         self.addOutput(QgsProcessingOutputString("VERSION", "Version of thonecls"))
 
@@ -98,6 +99,7 @@ class Install(QgsProcessingAlgorithm):
                 settings.profile() / environment.FOLDER,
                 package=self.parameterAsString(parameters, "PACKAGE", context),
                 wheels=self.parameterAsFile(parameters, "WHEELS", context) or None,
+                cpu=self.parameterAsBool(parameters, "CPU", context),
                 upgrade=self.parameterAsBool(parameters, "UPGRADE", context),
                 on_line=feedback.pushConsoleInfo,
                 cancelled=feedback.isCanceled,

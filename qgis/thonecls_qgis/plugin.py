@@ -22,7 +22,8 @@ class Plugin:
     """Adds the provider to Processing; in a window, also menu and message."""
 
     def __init__(self, iface: Any) -> None:
-        self.iface, self.provider = iface, None
+        self.iface = iface
+        self.provider: Provider | None = None
         self.actions: list[Any] = []
 
     def initProcessing(self) -> None:  # noqa: N802

@@ -10,7 +10,7 @@ from qgis.PyQt.QtGui import QIcon
 
 from . import environment, settings
 from .algorithms import ICON, Algorithm
-from .commands import COMMANDS
+from .catalogue import COMMANDS
 from .installing import Install
 
 

@@ -72,7 +72,9 @@ def main(plugins: str, scene: str, labels: str, run: str, folder: str) -> dict[s
         context = QgsProcessingContext()
         context.setProject(QgsProject.instance())
         feedback = feedback or Heard()
-        return processing.run(f"thonecls:{name}", given, feedback=feedback, context=context), context
+        return processing.run(
+            f"thonecls:{name}", given, feedback=feedback, context=context
+        ), context
 
     found |= check_layers(run_algorithm, scene, labels)
     found |= map_and_load(run_algorithm, scene, run, Path(folder))

@@ -143,4 +143,6 @@ def qgis_python() -> str:
         asked = [path, "-I", "-c", "import qgis.core"]
         if Path(path).exists() and subprocess.run(asked, capture_output=True).returncode == 0:
             return path
-    pytest.skip("no Python with QGIS's modules")
+    if "qgis_process" in os.environ.get("THONECLS_REQUIRE", "").split():
+        pytest.fail("QGIS is required, but no Python has its modules")
+    pytest.skip("no Python has QGIS's modules")

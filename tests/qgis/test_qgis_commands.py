@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import configparser
+import doctest
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any, get_args
 
 import pytest
@@ -16,14 +18,9 @@ from thonecls.cli.app import ScenePreset, app
 from thonecls.methods import METHODS
 from thonecls.splits import Coverage
 from thonecls.workflow import TrainOptions
-from thonecls_qgis import commands
+from thonecls_qgis import commands, process
+from thonecls_qgis.catalogue import CHECK, COMMANDS, MAP, SAMPLE, TRAIN, Command
 from thonecls_qgis.commands import (
-    CHECK,
-    COMMANDS,
-    MAP,
-    SAMPLE,
-    TRAIN,
-    Command,
     File,
     arguments,
     findings_page,
@@ -103,13 +100,20 @@ def test_a_cube_of_a_file_and_a_command_without_progress() -> None:
 def test_a_value_that_is_no_number_is_no_filter_of_a_number() -> None:
     with pytest.raises(ValueError, match="three"):
         where_equal("code", "three", True)
-    assert where_equal('a"b', "x", False) == "\"a\"\"b\" = 'x'"
+    assert where_equal('a"b', "x", False) == '"a""b" = \'x\''
 
 
 def test_messages_speak_of_the_form() -> None:
     told = "points.gpkg is there already: choose another --out"
     assert reword(told, SAMPLE) == "points.gpkg is there already: choose another ‘Points’"
     assert "‘Labels come from’: all" in reword("say --coverage all", CHECK)
+
+
+@pytest.mark.parametrize("module", [commands, process], ids=lambda m: m.__name__)
+def test_examples_run(module: ModuleType) -> None:
+    failed, ran = doctest.testmod(module)
+    assert ran > 0
+    assert failed == 0
 
 
 def test_findings_are_escaped() -> None:

@@ -60,15 +60,16 @@ def test_a_python_that_makes_no_environment_is_told_and_leaves_nothing(tmp_path:
     broken = tmp_path / "python"
     broken.write_text("#!/bin/sh\necho 'no module named venv' >&2\nexit 1\n")
     broken.chmod(0o755)
-    with pytest.raises(RuntimeError, match="no module named venv: can .* make environments"):
+    with pytest.raises(RuntimeError, match=r"no module named venv: can .* make environments"):
         install(broken, tmp_path / "env", on_line=lambda line: None, cancelled=lambda: False)
     assert not (tmp_path / "env").exists()
 
 
 def test_an_offline_install_asks_no_index() -> None:
-    words = install_words(Path("/a/python"), "thonecls", "/räder 1", True)
+    words = install_words(Path("/a/python"), wheels="/räder 1", cpu=True, upgrade=True)
     assert words[-5:] == ["--no-index", "--find-links", "/räder 1", "--upgrade", "thonecls"]
-    assert "--no-index" not in install_words(Path("/a/python"), "thonecls", None, False)
+    assert "--extra-index-url" not in words
+    assert "--no-index" not in install_words(Path("/a/python"))
 
 
 def test_a_python_that_is_new_enough_is_found() -> None:

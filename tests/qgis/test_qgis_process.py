@@ -1,4 +1,4 @@
-"""Programs that the plugin runs: a clean environment, progress, and an end with all they started."""
+"""Programs that the plugin runs: a clean environment, progress, an end with all they started."""
 
 from __future__ import annotations
 
@@ -162,7 +162,9 @@ def test_the_bar_never_goes_back() -> None:
 
 def test_failures_are_told_in_words() -> None:
     assert failure_of(Done(2, '{"error": "no label"}\n', (), False)) == "no label"
-    assert failure_of(Done(2, '{"fit": false}\n', (), False)) is None  # a check that found a problem
+    assert (
+        failure_of(Done(2, '{"fit": false}\n', (), False)) is None
+    )  # a check that found a problem
     progress = '{"stage": "map", "done": 1, "total": 2}'
     said = failure_of(Done(1, "", ("Traceback", progress, "MemoryError"), False))
     assert said == "thonecls ended with code 1: Traceback MemoryError"

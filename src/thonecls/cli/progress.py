@@ -123,9 +123,7 @@ class Display:
     def _line(self, stage: str, done: float, total: int, words: str = "") -> None:
         """A line of JSON, if asked for: of a stage's beginning and end, and now and then."""
         now = time.monotonic()
-        if not self.lines or (
-            stage == self.stage and done < total and now - self.told < OFTEN
-        ):
+        if not self.lines or (stage == self.stage and done < total and now - self.told < OFTEN):
             return
         self.stage, self.told = stage, now
         about = {"stage": stage, "done": done, "total": total} | ({"words": words} if words else {})
