@@ -60,8 +60,7 @@ OUTPUTS = {
     "truth": QgsProcessingOutputBoolean,
 }
 FILES = ("raster", "vector", "file", "page")  # kinds of outputs that lie in the folder
-ORDER = ("NOVELTY", "PROBABILITY", "MAP", "POLYGONS")  # of layers, from below
-HIDDEN = ("NOVELTY",)  # not loaded by itself
+LOADED = ("PROBABILITY", "MAP", "POLYGONS")  # from below
 
 
 def definition(parameter: Parameter) -> Any:
@@ -351,8 +350,8 @@ class Algorithm(QgsProcessingAlgorithm):
 
     def load_layers(self, found: dict[str, Any], title: str, context: Any) -> None:
         """Have rasters and polygons of a folder loaded, in their colours."""
-        for order, name in enumerate(ORDER):
-            if name in found and name not in HIDDEN:
+        for order, name in enumerate(LOADED):
+            if name in found:
                 kind = "polygons" if name == "POLYGONS" else "raster"
                 label = f"{title}: {name.lower()}"
                 layers.load(context, Path(found[name]), label, name, kind, order)

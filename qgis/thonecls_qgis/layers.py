@@ -13,6 +13,7 @@ from qgis.core import (
     QgsFeatureSink,
     QgsFields,
     QgsFillSymbol,
+    QgsLayerTree,
     QgsMarkerSymbol,
     QgsProcessingContext,
     QgsProcessingException,
@@ -119,16 +120,21 @@ class Style(QgsProcessingLayerPostProcessorInterface):
     kept: list[Style] = []  # noqa: RUF012  # QGIS holds no reference of its own
 
     @classmethod
-    def of(cls, kind: str) -> Style:
-        """kind: raster, by the style beside the file; polygons; or points, with their form."""
+    def of(cls, kind: str, *, below: bool = False) -> Style:
+        """kind: raster, by the style beside the file; polygons; or points, with their form.
+
+        below: the layer goes under all others of its folder.
+        """
         style = cls()
-        style.kind = kind
+        style.kind, style.below = kind, below
         cls.kept.append(style)
         return style
 
     def postProcessLayer(self, layer: Any, context: Any, feedback: Any) -> None:  # noqa: N802
         """As QGIS calls it."""
         dress(layer, self.kind)
+        if self.below and context.project() is not None:
+            lower(layer, context.project().layerTreeRoot())
 
 
 def dress(layer: Any, kind: str) -> None:
@@ -155,10 +161,31 @@ def dress(layer: Any, kind: str) -> None:
     layer.triggerRepaint()
 
 
+def lower(layer: Any, root: Any) -> None:
+    """Move a layer under all others of its folder: QGIS lays each new one on top."""
+    node = root.findLayer(layer.id())
+    if node is None:
+        return
+    folder, parent = Path(layer.source()).parent, node.parent()
+    last = max(
+        number
+        for number, other in enumerate(parent.children())
+        if other is node
+        or (
+            QgsLayerTree.isLayer(other)
+            and other.layer() is not None
+            and Path(other.layer().source().split("|")[0]).parent == folder
+        )
+    )
+    parent.insertChildNode(last + 1, node.clone())
+    parent.removeChildNode(node)
+
+
 def load(context: Any, path: Path, name: str, output: str, kind: str, order: int) -> None:
-    """Have a result loaded when all is done, in its colours; higher orders lie on top."""
+    """Have a result loaded when all is done, in its colours; higher orders lie on top, 0 below."""
     details = QgsProcessingContext.LayerDetails(name, context.project(), output)
-    details.setPostProcessor(Style.of(kind))
-    if hasattr(details, "layerSortKey"):  # QGIS 3.32
+    sorts = hasattr(details, "layerSortKey")  # QGIS 3.32
+    details.setPostProcessor(Style.of(kind, below=order == 0 and not sorts))
+    if sorts:
         details.layerSortKey = order
     context.addLayerToLoadOnCompletion(str(path), details)

@@ -7,6 +7,7 @@ import configparser
 import doctest
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any, get_args
@@ -144,6 +145,20 @@ def test_the_plugin_is_what_qgis_asks_for() -> None:
         source = path.read_text("utf-8")
         assert source.startswith("# SPDX-License-Identifier: GPL-2.0-or-later\n"), path.name
         ast.parse(source, feature_version=(3, 9))  # of QGIS 3.22 on Windows
+
+
+def test_the_zip_holds_one_folder_with_all_that_qgis_needs(tmp_path: Path) -> None:
+    script = PLUGIN.parents[1] / ".ci" / "qgis.py"
+    words = [sys.executable, script, tmp_path / "dist", "https://example.org/code/", "a@b.org"]
+    subprocess.run(words, check=True, capture_output=True)
+    (path,) = (tmp_path / "dist").iterdir()
+    with zipfile.ZipFile(path) as archive:
+        names = set(archive.namelist())
+        about = archive.read("thonecls_qgis/metadata.txt").decode("utf-8")
+    kept = {file.name for file in PLUGIN.iterdir() if file.is_file()}
+    assert names == {f"thonecls_qgis/{name}" for name in kept}
+    assert "email=a@b.org\n" in about
+    assert "tracker=https://example.org/code/issues\n" in about
 
 
 def test_the_plugin_imports_neither_the_package_nor_torch() -> None:
