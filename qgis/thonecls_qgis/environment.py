@@ -80,8 +80,8 @@ def candidates() -> Iterator[Path]:
 
 
 def find_python() -> Path | None:
-    """A Python that is new enough for thonecls."""
-    question = f"import sys; sys.exit(sys.version_info[:2] < {NEEDED})"
+    """A Python that is new enough for thonecls, and can make environments."""
+    question = f"import sys, ensurepip, venv; sys.exit(sys.version_info[:2] < {NEEDED})"
     for path in candidates():
         if not path.exists() or not path.stem.lower().startswith("python"):
             continue
