@@ -10,6 +10,7 @@ from typing import Any
 import processing
 from qgis.core import (
     QgsContrastEnhancement,
+    QgsMarkerSymbol,
     QgsMultiBandColorRenderer,
     QgsProject,
     QgsRasterLayer,
@@ -32,6 +33,8 @@ def add_layers() -> tuple[Any, Any]:
         QgsContrastEnhancement.StretchToMinimumMaximum, QgsRasterMinMaxOrigin.CumulativeCut
     )
     labels = QgsVectorLayer(str(FOLDER / "corn.gpkg"), "corn")
+    symbol = {"name": "circle", "color": "white", "outline_color": "black", "size": "2"}
+    labels.renderer().setSymbol(QgsMarkerSymbol.createSimple(symbol))
     QgsProject.instance().addMapLayers([labels, scene])
     return scene, labels
 

@@ -39,7 +39,7 @@ def write_files(folder: Path) -> None:
         file.write(data.scene.cube.astype(np.float32))
     found = np.flatnonzero(data.truth == CLASS)
     rows, columns = np.divmod(np.random.default_rng(0).choice(found, LABELS), width)
-    x, y = PLACE * (columns + 0.5, rows + 0.5)
+    x, y = PLACE.c + PLACE.a * (columns + 0.5), PLACE.f + PLACE.e * (rows + 0.5)
     points = geopandas.GeoDataFrame(
         {"crop": ["corn"] * LABELS}, geometry=geopandas.points_from_xy(x, y), crs=CRS
     )

@@ -149,8 +149,10 @@ def test_the_plugin_is_what_qgis_asks_for() -> None:
 
 def test_the_zip_holds_one_folder_with_all_that_qgis_needs(tmp_path: Path) -> None:
     script = PLUGIN.parents[1] / ".ci" / "qgis.py"
-    words = [sys.executable, script, tmp_path / "dist", "https://example.org/code/", "a@b.org"]
-    subprocess.run(words, check=True, capture_output=True)
+    addresses = ("https://example.org/code/", "a@b.org")
+    subprocess.run(
+        [sys.executable, script, tmp_path / "dist", *addresses], check=True, capture_output=True
+    )
     (path,) = (tmp_path / "dist").iterdir()
     with zipfile.ZipFile(path) as archive:
         names = set(archive.namelist())
