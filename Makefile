@@ -6,7 +6,7 @@ ROUNDS ?= 300
 CASES ?= 2000
 RUN := .venv/bin/python -m
 
-.PHONY: help demo studio page test coverage test-isa crash fuzz audit lock check dist bench reproduce records leaderboard docs clean
+.PHONY: help demo studio page test coverage test-isa crash fuzz audit lock check dist qgis bench reproduce records leaderboard docs clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -67,6 +67,9 @@ dist:  ## wheel and sdist in dist/, installed and tried in a fresh environment: 
 	.venv/fresh/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
 		"$$(ls dist/*.whl)[demo]"
 	.venv/fresh/bin/python .ci/dist.py dist .venv/build/bin/python
+
+qgis:  ## the QGIS plugin as a zip in dist/, to install from QGIS (REPOSITORY=https://... EMAIL=...: for its plugin repository)
+	$(PYTHON) .ci/qgis.py dist "$(REPOSITORY)" "$(EMAIL)"
 
 bench: .venv/installed  ## step, scoring, scenes of up to 100 megapixels, F1 by time (an hour)
 	.venv/bin/python benchmarks/step.py

@@ -91,6 +91,24 @@ def test_json_is_the_only_output(files: Path, capsys: pytest.CaptureFixture[str]
     assert summary["config"]["order"] == 2
 
 
+def test_progress_is_told_to_programs_in_lines(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", files / "cube.npy", files / "truth.npy", "--target", 1, "--out", files / "r"]
+    assert run(*words, *QUICK, "--folds", 2, "--json", "--progress", "json") == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["finished"]
+    lines = [json.loads(line) for line in said.err.splitlines()]
+    stages = [line["stage"] for line in lines]
+    assert list(dict.fromkeys(stages)) == ["train", "judge", "map"]
+    assert sorted(stages, key=["train", "judge", "map"].index) == stages
+    for stage in ("train", "judge", "map"):
+        told = [line for line in lines if line["stage"] == stage]
+        done = [line["done"] for line in told]
+        assert done == sorted(done)
+        assert done[-1] == told[-1]["total"]
+
+
 def test_flags_override_the_preset(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(files, "--preset", "paper", "--order", "3", "--json") == 0
     config = json.loads(capsys.readouterr().out)["config"]

@@ -125,6 +125,14 @@ ScenePreset = Annotated[
     ),
 ]
 Json = Annotated[bool, Parameter(help="Print one JSON object and nothing else.", negative=())]
+ProgressForm = Annotated[
+    Literal["bar", "json"] | None,
+    Parameter(
+        name="--progress",
+        help="How progress is shown on stderr: as a bar, or as JSON, one object a line with stage "
+        "(train, judge or map), done and total. By default a bar, and nothing with --json.",
+    ),
+]
 Out = Annotated[Path, Parameter(help="Folder for the results; made if it does not exist.")]
 SceneSettings = Annotated[SceneFlags, Parameter(name="*", group=Group("How the scene is read"))]
 LabelSettings = Annotated[LabelFlags, Parameter(name="*", group=Group("How labels are read"))]

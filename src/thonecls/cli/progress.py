@@ -1,10 +1,17 @@
-"""What a person sees while a command works: a bar for training, one for mapping, and Ctrl-C."""
+"""What a person sees while a command works: a bar for training, one for mapping, and Ctrl-C.
+
+Programs get the same as lines of JSON, `--progress json`: one object a line, with `stage` (train,
+judge or map), `done` and `total`, and where there is more to tell `words`.
+"""
 
 from __future__ import annotations
 
+import json
 import signal
+import sys
+import time
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
@@ -12,15 +19,21 @@ from rich.progress import Progress as Bar
 
 from thonecls.method.procedure import Progress
 
+Form = Literal["bar", "json"]
+OFTEN = 0.1  # seconds between two lines of one stage
+
 
 class Display:
-    """Progress bars as callbacks; while training, the first Ctrl-C asks for an orderly end.
+    """Progress as callbacks; while training, the first Ctrl-C asks for an orderly end.
 
+    quiet: without bars, as results are JSON. form: bars, or lines of JSON on stderr, quiet or not.
     Nothing is shown before the first step, so that an early error stands alone.
     """
 
-    def __init__(self, console: Console, *, quiet: bool) -> None:
-        self.console, self.quiet = console, quiet
+    def __init__(self, console: Console, *, quiet: bool, form: Form | None = None) -> None:
+        self.console, self.lines = console, form == "json"
+        self.quiet = self.lines or (quiet and form is None)
+        self.stage, self.told, self.fold = "", 0.0, (0, 0)
         self.stopping = False
         self.previous: Any = None
         self.plan, self.training = "", "training"
@@ -31,7 +44,7 @@ class Display:
             TimeRemainingColumn(compact=True),
             TextColumn("left"),
             console=console,
-            disable=quiet,
+            disable=self.quiet,
         )
         self.task = self.bar.add_task("", total=None, note="")
 
@@ -55,6 +68,8 @@ class Display:
     def on_fold(self, done: int, total: int, at_a_time: int) -> None:
         """Show which of the trainings is under way by which the map is judged."""
         self.training = f"judging, {min(done + 1, total)} of {total}"
+        self.fold = (done, total)
+        self._line("judge", done, total)
         if at_a_time == 1:
             return
         if done == 0:
@@ -72,6 +87,7 @@ class Display:
                 "Ctrl-C stops early and keeps the model"
             )
             self._tell(self.plan)
+        self._line_of_step(progress)
         speed = progress.pixels * (self.bar.tasks[0].speed or 0) / 1e3
         self.bar.update(
             self.task,
@@ -86,12 +102,33 @@ class Display:
     def on_window(self, done: int, total: int) -> None:
         """Show how many pixels are mapped; from here on Ctrl-C stops at once."""
         self._release()
+        self._line("map", done, total)
         if self.bar.tasks[0].description != "mapping":
             self._show("")
             self.bar.reset(self.task, description="mapping", note="", total=total)
         self.bar.update(
             self.task, completed=done, note=f"{done / 1e6:.2f} of {total / 1e6:.2f} Mpx"
         )
+
+    def _line_of_step(self, progress: Progress[Any]) -> None:
+        done = (progress.epoch - 1) * progress.steps + progress.step
+        total = progress.epochs * progress.steps
+        words = f"epoch {progress.epoch} of {progress.epochs}, loss {progress.metrics.loss:.4f}"
+        folds, of = self.fold
+        if of:  # one of the trainings by which the map is judged
+            self._line("judge", round(folds + done / total, 3), of, words)
+        else:
+            self._line("train", done, total, words)
+
+    def _line(self, stage: str, done: float, total: int, words: str = "") -> None:
+        """A line of JSON, if asked for: of a stage's beginning and end, and now and then."""
+        now = time.monotonic()
+        if not self.lines or (stage == self.stage and done < total and now - self.told < OFTEN):
+            return
+        self.stage, self.told = stage, now
+        about = {"stage": stage, "done": done, "total": total} | ({"words": words} if words else {})
+        sys.stderr.write(json.dumps(about) + "\n")
+        sys.stderr.flush()
 
     def _show(self, message: str) -> None:
         self._tell(message)

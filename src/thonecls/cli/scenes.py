@@ -23,6 +23,7 @@ from thonecls.cli.app import (
     LabelsFile,
     Out,
     Overrides,
+    ProgressForm,
     SceneFile,
     SceneFlags,
     ScenePreset,
@@ -233,6 +234,7 @@ def train(
     label_options: LabelSettings = LabelFlags(),  # noqa: B008
     config: Settings = Overrides(),  # noqa: B008
     json: Json = False,
+    progress: ProgressForm = None,
 ) -> int:
     """Train on your own scene and labels, then map the scene and report how far to trust the map.
 
@@ -262,7 +264,7 @@ def train(
         minimum_area=minimum_area,
         polygons=polygons,
     )
-    with Display(errors, quiet=json) as display:
+    with Display(errors, quiet=json, form=progress) as display:
         summary = train_scene(
             scene,
             labels,
@@ -357,6 +359,7 @@ def map_command(
     ] = False,
     scene_options: SceneSettings = SceneFlags(),  # noqa: B008
     json: Json = False,
+    progress: ProgressForm = None,
 ) -> int:
     """Map scenes with a trained model, of any size, window by window.
 
@@ -384,7 +387,7 @@ def map_command(
     files = _expand(scenes)
     summaries = []
     for file in files:
-        with Display(errors, quiet=json) as display:
+        with Display(errors, quiet=json, form=progress) as display:
             summary = map_scene(
                 model,
                 file,
