@@ -11,7 +11,8 @@ from thonecls.io.raster.bands import Band, to_number
 from thonecls.io.raster.products.quality import Flag, Product, flagged_file
 from thonecls.io.raster.products.stack import layers_of, stack
 
-FILE = re.compile(r"(L[COTEM]0\d_L\w+)_(SR_B\d+|B\d+|QA_PIXEL|MTL)\.(tif|txt)", re.I)
+SCENE = r"(L[COTEM]0\d_L\w+?_(?:T1|T2|RT))"  # sensor, level, place, dates, and its tier
+FILE = re.compile(SCENE + r"_(SR_B\d+|B\d+|QA_PIXEL|MTL)\.(tif|txt)", re.I)
 # Reflective bands of 30 m by sensor: wavelengths and widths in nm.
 OLI = {
     **{1: (443.0, 16.0), 2: (482.0, 60.0), 3: (561.5, 57.0), 4: (654.5, 37.0), 5: (865.0, 28.0)},
@@ -68,7 +69,7 @@ def landsat_product(folder: Path, scene: str | None, flagged: bool) -> Product |
 def _files(folder: Path, scene: str | None) -> dict[str, Path]:
     """The files of one scene, by their kind."""
     known = [(found, path) for path in folder.iterdir() if (found := FILE.fullmatch(path.name))]
-    named = re.match(r"(L[COTEM]0\d_L\w+)_MTL\.", scene or "", re.I)
+    named = re.match(SCENE + r"_MTL\.", scene or "", re.I)
     scenes = [named[1]] if named else sorted({match[1] for match, _ in known})
     if len(scenes) > 1:
         raise FileError(
