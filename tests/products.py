@@ -76,7 +76,9 @@ def write_tif(
     count, height, width = cube.shape
     shape = {"count": count, "height": height, "width": width, "dtype": cube.dtype.name}
     place = {"crs": f"EPSG:{UTM}", "transform": transform}
-    with rasterio.open(path, "w", nodata=nodata, **{"driver": "GTiff"} | shape | place | profile) as f:
+    with rasterio.open(
+        path, "w", nodata=nodata, **{"driver": "GTiff"} | shape | place | profile
+    ) as f:
         f.write(cube)
     return path
 
@@ -433,9 +435,7 @@ def sentinel2(folder: Path, level: str = "L2A") -> Made:
     kept = [i for i, name in enumerate(names) if name != "B10"]
     values = values[kept]
     values[:, missing] = np.nan
-    labels = write_labels(
-        folder / "labels.gpkg", np.where(missing, 0, truth), north_up(10), UTM
-    )
+    labels = write_labels(folder / "labels.gpkg", np.where(missing, 0, truth), north_up(10), UTM)
     waves = [S2_WAVES[names[i]] for i in kept]
     return Made(safe, labels, values, waves, (S2_SHAPE, north_up(10), UTM))
 
@@ -448,7 +448,9 @@ def write_jp2(path: Path, cube: Array, size: float) -> Path:
 def s2_metadata(level: str) -> str:
     kind, add = ("BOA", "BOA") if level == "L2A" else ("", "RADIO")
     quantity = f"{kind}_QUANTIFICATION_VALUE".strip("_")
-    offsets = "".join(f'<{add}_ADD_OFFSET band_id="{i}">-1000</{add}_ADD_OFFSET>' for i in range(13))
+    offsets = "".join(
+        f'<{add}_ADD_OFFSET band_id="{i}">-1000</{add}_ADD_OFFSET>' for i in range(13)
+    )
     bands = "".join(
         f'<Spectral_Information bandId="{i}" physicalBand="{name.replace("B0", "B")}"><Wavelength>'
         f'<MIN unit="nm">{wave - 10}</MIN><MAX unit="nm">{wave + 10}</MAX>'
@@ -520,7 +522,8 @@ def mtl(level: int) -> str:
     return (
         "GROUP = LANDSAT_METADATA_FILE\n  GROUP = IMAGE_ATTRIBUTES\n    SUN_ELEVATION = 50.0\n"
         f'    SPACECRAFT_ID = "LANDSAT_8"\n  END_GROUP = IMAGE_ATTRIBUTES\n{surface}'
-        f"{group('LEVEL1_RADIOMETRIC_RESCALING', 2e-5, -0.1)}END_GROUP = LANDSAT_METADATA_FILE\nEND\n"
+        f"{group('LEVEL1_RADIOMETRIC_RESCALING', 2e-5, -0.1)}"
+        "END_GROUP = LANDSAT_METADATA_FILE\nEND\n"
     )
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-from pathlib import Path
-
 import numpy as np
 import pytest
 from pyproj import CRS

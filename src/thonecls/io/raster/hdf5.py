@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,6 +21,9 @@ from thonecls.io.raster.files import LazyFile, RasterHeader, choose_cube
 from thonecls.scene import Bands, BoolArray
 from thonecls.schema import MOST_BANDS
 
+# Chunks that were unpacked are kept until the next lines are read; h5py itself keeps next to none.
+LEAST, CACHE = 2**20, 3 * 2**27  # bytes
+
 
 @dataclass(frozen=True)
 class Hdf5:
@@ -30,16 +34,33 @@ class Hdf5:
     axis: int
 
     def open(self) -> Any:
-        return h5py.File(self.path, "r")
+        with h5py.File(self.path, "r") as file:
+            room = _row_of_chunks(file[self.variable], self.axis)
+        room = min(max(room, LEAST), CACHE)
+        # The array, not the file: what is kept goes with it.
+        return h5py.File(self.path, "r", rdcc_nbytes=room, rdcc_nslots=10007)[self.variable]
 
     def read(
-        self, file: Any, numbers: Sequence[int], rows: slice, columns: slice, step: int
+        self, cube: Any, numbers: Sequence[int], rows: slice, columns: slice, step: int
     ) -> tuple[NDArray[Any], BoolArray | None]:
         first = min(numbers) - 1
         index = [slice(part.start, part.stop, step) for part in (rows, columns)]
         index.insert(self.axis, slice(first, max(numbers)))
-        block = np.moveaxis(file[self.variable][tuple(index)], self.axis, 0)
+        block = np.moveaxis(cube[tuple(index)], self.axis, 0)
         return np.ascontiguousarray(block[[n - 1 - first for n in numbers]]), None
+
+
+def _row_of_chunks(cube: Any, axis: int) -> int:
+    """Bytes of the chunks that one line of pixels lies in, unpacked, with all of their bands.
+
+    And of two more: a cache that is just too small keeps nothing of a line for the next.
+    """
+    if cube.chunks is None:
+        return 0
+    rows = 0 if axis else 1
+    counts = [-(-n // size) for n, size in zip(cube.shape, cube.chunks, strict=True)]
+    needed = math.prod(count for i, count in enumerate(counts) if i != rows) + 2
+    return needed * math.prod(cube.chunks) * int(cube.dtype.itemsize)
 
 
 def hdf5_header(path: Path, variable: str | None, axis: Bands | None) -> RasterHeader:
