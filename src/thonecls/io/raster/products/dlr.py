@@ -117,7 +117,10 @@ def _described(
 
 
 def _without_empty(cube: Format, grid: Grid, bands: list[Band]) -> list[Band]:
-    """Mark the bands that have no data where others have some: they would void every pixel."""
+    """Mark the bands that have no data where others have some: they would void every pixel.
+
+    Whoever uses them all the same shall see the others.
+    """
     file, numbers = LazyFile(cube), [band.number for band in bands]
     nodata = np.array([np.nan if b.nodata is None else b.nodata for b in bands])[:, None, None]
     empty, seen = np.ones(len(bands), dtype=bool), False
@@ -129,7 +132,9 @@ def _without_empty(cube: Format, grid: Grid, bands: list[Band]) -> list[Band]:
     if not seen:  # nothing but background was looked at
         return bands
     return [
-        replace(band, bad=True, why="no data wherever it was looked at") if blank else band
+        replace(band, bad=True, nodata=None, why="no data wherever it was looked at")
+        if blank
+        else band
         for band, blank in zip(bands, empty, strict=True)
     ]
 
