@@ -441,7 +441,12 @@ def sentinel2(folder: Path, level: str = "L2A") -> Made:
 
 
 def write_jp2(path: Path, cube: Array, size: float) -> Path:
-    lossless = {"QUALITY": "100", "REVERSIBLE": "YES", "YCBCR420": "NO", "YCC": "NO"}
+    lossless: dict[str, Any] = {
+        "QUALITY": "100",
+        "REVERSIBLE": "YES",
+        "YCBCR420": "NO",
+        "YCC": "NO",
+    }
     return write_tif(path, cube, north_up(size), driver="JP2OpenJPEG", **lossless)
 
 

@@ -60,7 +60,7 @@ def _row_of_chunks(cube: Any, axis: int) -> int:
     rows = 0 if axis else 1
     counts = [-(-n // size) for n, size in zip(cube.shape, cube.chunks, strict=True)]
     needed = math.prod(count for i, count in enumerate(counts) if i != rows) + 2
-    return needed * math.prod(cube.chunks) * int(cube.dtype.itemsize)
+    return int(needed * math.prod(cube.chunks) * cube.dtype.itemsize)
 
 
 def hdf5_header(path: Path, variable: str | None, axis: Bands | None) -> RasterHeader:
