@@ -47,7 +47,7 @@ def test_the_state_tells_of_scene_and_bands(client: Client) -> None:
     assert scene["hectares_of_pixel"] == pytest.approx(0.09)
     assert scene["nodata_share"] == 0.05
     assert [band["number"] for band in scene["bands"] if not band["used"]] == [12]
-    assert scene["bands"][11]["why"] == "marked bad in the file"
+    assert scene["bands"][11]["why"] == "marked bad in the file (bbl)"
     assert scene["presets"]["false-colour"] == [13, 7, 4]
     assert scene["presets"]["pca"] is None
 

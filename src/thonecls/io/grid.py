@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import shapely
@@ -13,13 +13,18 @@ from affine import Affine
 from numpy.typing import NDArray
 from pyproj import CRS
 
+if TYPE_CHECKING:
+    from thonecls.io.lookup import Lookup
+
 
 @dataclass(frozen=True, init=False)
 class Grid:
     """Where the pixels of a scene lie on Earth, compared by value.
 
     shape: rows and columns; transform: from column and row, of the upper left corner of a pixel, to
-    x and y, given as an `Affine` or as its six numbers; crs: as WKT, None if unknown.
+    x and y, given as an `Affine` or as its six numbers; crs: as WKT, None if unknown. lookup: of a
+    scene in the geometry of its sensor, whose pixels no transform brings to Earth: how it is laid
+    on a map, `on_map`.
 
     >>> Grid((2, 3)).footprint.bounds
     (0.0, 0.0, 3.0, 2.0)
@@ -28,16 +33,24 @@ class Grid:
     shape: tuple[int, int]
     transform: Affine
     crs: str | None
+    lookup: Lookup | None
 
     def __init__(
         self,
         shape: tuple[int, int],
         transform: Affine | Sequence[float] = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0),
         crs: str | None = None,
+        lookup: Lookup | None = None,
     ) -> None:
         object.__setattr__(self, "shape", shape)  # the fields are frozen
         object.__setattr__(self, "transform", Affine(*tuple(transform)[:6]))
         object.__setattr__(self, "crs", crs)
+        object.__setattr__(self, "lookup", lookup)
+
+    @property
+    def on_map(self) -> Grid:
+        """The grid in which maps of the scene are written: its own, unless there is a lookup."""
+        return self if self.lookup is None else self.lookup.grid
 
     @property
     def georeferenced(self) -> bool:
@@ -76,6 +89,10 @@ class Grid:
 
     def describe(self) -> str:
         """Size, pixels and extent, in words."""
+        if self.lookup is not None:
+            rows, columns = self.shape
+            image = f"{rows} rows × {columns} columns in the geometry of the sensor"
+            return f"{image}; its map {self.lookup.grid.describe()}"
         a, b, _, d, e, _ = self.transform[:6]
         size = f"{math.hypot(a, d):.7g} × {math.hypot(b, e):.7g}"
         rows, columns = self.shape

@@ -28,6 +28,7 @@ from thonecls.io.vector import (
     burn_truth,
     columns_of,
     count_features,
+    is_laid_on,
     is_vector,
     read_label_raster,
     read_labelled,
@@ -47,13 +48,17 @@ VECTOR_ONLY = ("layer", "where", "all_touched", "crs", "buffer")  # options of l
 
 @dataclass(frozen=True, eq=False)
 class SceneInput:
-    """A scene that is open; notes: what a person should know about how it was read."""
+    """A scene that is open; notes: what a person should know about how it was read.
+
+    product: the same, of the product that the scene is of.
+    """
 
     path: Path
     source: Source
     grid: Grid
     wavelengths: tuple[float, ...] | None = None
     notes: tuple[str, ...] = ()
+    product: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +108,14 @@ def read_scene(
         nodata=options.nodata,
         variable=options.variable,
         axis=options.bands_axis,
+        flagged=options.keep_flagged,
     )
     if options.scene_crs is not None:
         source = replace(source, grid=assign_crs(source.grid, options.scene_crs, path.name))
     if options.drop_bad_bands:
         source = source.without(find_bad_bands(source))
-    return SceneInput(path, source, source.grid, source.wavelengths, source.dropped)
+    found = source.wavelengths, source.dropped, source.product
+    return SceneInput(path, source, source.grid, *found)
 
 
 def _open_array(
@@ -123,6 +130,10 @@ def _open_array(
             f"{path.name} has no coordinates that could be in {options.scene_crs}: leave out "
             "'scene_crs', or save the scene as a GeoTIFF",
             options=("scene_crs",),
+        )
+    if options.keep_flagged:
+        raise ConfigError(
+            f"{path.name} flags no pixel: leave out 'keep_flagged'", options=("keep_flagged",)
         )
     if options.wavelengths:
         raise ConfigError(
@@ -212,6 +223,37 @@ def read_labels(path: Path, grid: Grid, options: LabelOptions | None = None) -> 
 
 def _read_marked(path: Path, grid: Grid, options: LabelOptions) -> LabelInput:
     """What one file marks, without other files."""
+    if not _on_map(path, grid):
+        return _read_onto(path, grid, options)
+    return _carried(_read_onto(path, grid.on_map, options), grid)
+
+
+def _on_map(path: Path, grid: Grid) -> bool:
+    """Whether a file marks a map, where the scene is in the geometry of its sensor."""
+    if grid.lookup is None or _holds_pixels(path):
+        return False
+    return is_vector(path) or not is_laid_on(path, Grid(grid.shape))
+
+
+def _carried(labels: LabelInput, grid: Grid) -> LabelInput:
+    """Labels on a map, carried to the scene's own pixels by its lookup table."""
+    assert grid.lookup is not None
+    mask = grid.lookup.to_sensor(labels.mask)
+    if not mask.any():
+        raise LabelError(
+            f"{labels.path.name} marks {int(labels.mask.sum())} pixels of the map, none of which "
+            "shows a pixel of the scene: check that the two belong together"
+        )
+    note = (
+        f"{int(labels.mask.sum())} pixels of the map are marked; they show {int(mask.sum())} "
+        "pixels of the sensor"
+    )
+    negatives = None if labels.negatives is None else grid.lookup.to_sensor(labels.negatives)
+    return replace(labels, mask=mask, negatives=negatives, notes=(*labels.notes, note))
+
+
+def _read_onto(path: Path, grid: Grid, options: LabelOptions) -> LabelInput:
+    """What one file marks on the pixels of a grid."""
     if _holds_pixels(path):
         listed = () if is_array(path) else ("target", "labels_variable")
         _refuse_options(path, options, (*VECTOR_ONLY, *listed))
@@ -293,14 +335,17 @@ def read_truth(
     if is_vector(path) and not _holds_pixels(path):
         truth = burn_truth(
             path,
-            grid,
+            grid.on_map,
             positive_where=options.where,
             negative_where=negative,
             layer=options.layer,
             all_touched=options.all_touched,
             crs=options.crs,
         )
-        return truth == 1, truth != NO_DATA
+        of_class, known = truth == 1, truth != NO_DATA
+        if grid.lookup is None:
+            return of_class, known
+        return grid.lookup.to_sensor(of_class), grid.lookup.to_sensor(known)
     if negative is not None:
         raise ConfigError(f"{path.name} is no vector layer: leave out what picks its negatives")
     of_class = read_labels(path, grid, options).mask
@@ -317,7 +362,9 @@ def _labelled(path: Path, grid: Grid, options: LabelOptions) -> BoolArray:
     if is_array(path):
         found = read_positives(path, variable=options.labels_variable)
         return np.asarray(found != 0).reshape(grid.shape)
-    return read_labelled(path, grid)
+    if grid.lookup is None or not _on_map(path, grid):
+        return read_labelled(path, Grid(grid.shape) if grid.lookup else grid)
+    return grid.lookup.to_sensor(read_labelled(path, grid.on_map))
 
 
 def is_raster(scene: SceneInput) -> bool:

@@ -26,6 +26,9 @@ class SceneOptions:
     bands_axis: Literal["first", "last"] | None = _option(
         "Which axis of an array holds the bands; by default told from the labels or the model."
     )
+    keep_flagged: bool = _option(
+        "Use also the pixels that a product's quality layers flag, such as clouds.", False
+    )
     scene_crs: str | None = _option(
         "The scene's CRS, such as EPSG:32633, where its file has coordinates but names no CRS."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from thonecls.maps.cogs import disk_errors
+from thonecls.maps.geometry import scene_grid, write_geometry
 from thonecls.maps.layers import MAP, PROBABILITY, LayerWriter, MapWriter
 from thonecls.maps.measure import Measure
 from thonecls.maps.polygons import write_polygons
@@ -29,6 +30,8 @@ __all__ = [
     "draw_map",
     "name_bands",
     "rgb_bands",
+    "scene_grid",
+    "write_geometry",
     "write_polygons",
     "write_qml",
     "write_quicklook",

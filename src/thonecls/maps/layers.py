@@ -82,7 +82,7 @@ class MapWriter(WindowWriter):
             colours={0: QUIET, 1: CLASS, NO_DATA: NODATA},
         )
         own = tag_texts({"threshold": str(self.threshold), "label": self.label})
-        write_cogs([probability, classes], self.grid, self._work.blocks(), self.tags | own)
+        write_cogs([probability, classes], self.grid.on_map, self._work.blocks(), self.tags | own)
         write_qml(probability.path, "probability", label=self.label)
         write_qml(classes.path, "classes", label=self.label)
         write_categories(folder / f"{MAP}.aux.xml", ("other", self.label))
@@ -156,7 +156,7 @@ class LayerWriter(WindowWriter):
     def _make(self, folder: Path) -> None:
         path = folder / f"{self.name}.tif"
         cog = Cog(path, self._encode, self.description, scale=self.scale)
-        write_cogs([cog], self.grid, self._work.blocks(), self.tags)
+        write_cogs([cog], self.grid.on_map, self._work.blocks(), self.tags)
         write_layer_qml(path, scale=self.scale, limit=self.limit, description=self.description)
 
     def _encode(self, values: FloatArray) -> NDArray[np.uint8]:

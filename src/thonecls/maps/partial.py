@@ -93,16 +93,37 @@ class Unfinished:
         return not bool(self._scores.read(rows, columns)[1].any())
 
     def blocks(self) -> Iterator[tuple[slice, slice, FloatArray]]:
-        """The whole layer, block by block; an error where a pixel was never written."""
-        assert self._scores is not None
-        for rows, columns in _blocks(self.grid.shape):
-            values, unwritten = self._scores.read(rows, columns)
+        """The whole layer as the map shows it, block by block; an error where a pixel is missing.
+
+        That is one which was never written. Of a scene in the geometry of its sensor, only those
+        rows are read which a block shows.
+        """
+        for rows, columns in _blocks(self.grid.on_map.shape):
+            values, unwritten = self._shown(rows, columns)
             if unwritten.any():
                 raise SceneError(
                     f"rows {rows.start}-{rows.stop} of the map have pixels that were never "
                     "written: write every window, NaN where there is no data"
                 )
             yield rows, columns, values
+
+    def _shown(self, rows: slice, columns: slice) -> tuple[FloatArray, BoolArray]:
+        """Values of a window of the map, NaN where it shows nothing; what was never written."""
+        assert self._scores is not None
+        if self.grid.lookup is None:
+            return self._scores.read(rows, columns)
+        pixels = self.grid.lookup.table[rows, columns]
+        values = np.full(pixels.shape, np.nan, np.float32)
+        unwritten = np.zeros(pixels.shape, dtype=bool)
+        shown = pixels >= 0
+        if shown.any():
+            down, across = np.divmod(pixels[shown], self.grid.shape[1])
+            top, left = int(down.min()), int(across.min())
+            window = slice(top, int(down.max()) + 1), slice(left, int(across.max()) + 1)
+            part, missing = self._scores.read(*window)
+            values[shown] = part[down - top, across - left]
+            unwritten[shown] = missing[down - top, across - left]
+        return values, unwritten
 
     def finish(self, make: Callable[[Path], None]) -> None:
         """Have all files made in a hidden folder, once; only `close` is left to do."""
@@ -147,7 +168,8 @@ class Unfinished:
             self.folder.rmdir()
 
     def _check_space(self) -> None:
-        pixels = self.grid.shape[0] * self.grid.shape[1]
+        shapes = self.grid.shape, self.grid.on_map.shape
+        pixels = max(rows * columns for rows, columns in shapes)
         needed, free = pixels * self._room, shutil.disk_usage(self._part).free
         if needed > free:
             raise FileError(

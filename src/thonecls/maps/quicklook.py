@@ -21,11 +21,13 @@ from numpy.typing import NDArray
 from rasterio.enums import ColorInterp, Resampling
 
 from thonecls.errors import SceneError
+from thonecls.io.lookup import Lookup
 from thonecls.io.raster import FALSE_COLOUR, RasterSource, nearest_bands, open_gdal
 from thonecls.maps.measure import Measure
 from thonecls.maps.styles import RAMP
 from thonecls.places import distances, lattice
 from thonecls.report.plots import CLASS, MISSED, NODATA, WIDE, false_colour, save_figure
+from thonecls.scene import Scene
 
 ACROSS = 70  # labels beside each other, at most, so that the map shows between them
 LINES = 3  # of equal distance from labels, about
@@ -75,25 +77,42 @@ def write_quicklook(
     backdrop = _backdrop(source, side)
     values, classes = None, True
     if raster is not None:
-        values, classes = _read_map(raster, source.shape, backdrop.image.shape)
+        values, classes = _read_map(raster, backdrop.shape, backdrop.image.shape)
+    if source.grid.lookup is not None and marks is not None:
+        places = source.grid.lookup.to_map(marks.pixels)
+        marks = Marks(places[places >= 0], marks.found[places >= 0])
     draw_map(path, backdrop, values, classes=classes, title=title, label=label, marks=marks)
 
 
 def _backdrop(source: RasterSource, side: int) -> Backdrop:
     bands = rgb_bands(source)
     scene = source.preview(bands, side)
-    pixel = Measure.of_grid(source.grid).pixel(source.grid)
-    a, b, _, d, e, _ = source.grid.transform[:6]
+    grid = source.grid.on_map
+    if source.grid.lookup is not None:
+        scene = _on_map(scene, source.grid.lookup, side)
+    pixel = Measure.of_grid(grid).pixel(grid)
+    a, b, _, d, e, _ = grid.transform[:6]
     width, height = pixel or (float(np.hypot(a, d)), float(np.hypot(b, e)))
     return Backdrop(
         false_colour(scene) if scene.valid.any() else np.ones((*scene.shape, 3)),
-        source.shape,
+        grid.shape,
         name_bands(bands, source.wavelengths),
         pixel,
         height / width,
         turned=pixel is not None and e > 0,
         north=pixel is not None and b == d == 0 and a > 0,
     )
+
+
+def _on_map(scene: Scene, lookup: Lookup, side: int) -> Scene:
+    """A thinned image of a sensor as the map shows it, thinned likewise."""
+    step = max(1, -(-max(lookup.grid.shape) // side))
+    thin = max(1, -(-max(lookup.shape) // side))  # as the image itself was thinned
+    pixels = lookup.table[::step, ::step]
+    rows, columns = np.divmod(np.maximum(pixels, 0), lookup.shape[1])
+    at = rows // thin, columns // thin
+    valid = scene.valid[at] & (pixels >= 0)
+    return Scene(np.where(valid, scene.cube[:, at[0], at[1]], 0), valid)
 
 
 def _read_map(

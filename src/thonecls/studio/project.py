@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thonecls.errors import ConfigError, FileError
+from thonecls.errors import ConfigError, FileError, SceneError
 from thonecls.files import check_writable, write_atomically, writing_array
 from thonecls.io.arrays import read_array
 from thonecls.io.inputs import SceneInput, read_labels, read_scene
@@ -102,6 +102,11 @@ def open_project(
             raise ConfigError(f"{folder} holds no project yet: name a scene")
         options = scene_options or SceneOptions()
         opened = read_scene(scene, options, labels=labels, label_options=label_options)
+        if opened.grid.lookup is not None:
+            raise SceneError(
+                f"{scene.name} is in the geometry of its sensor, which the studio does not lay on "
+                "a map: train and map it by the other commands, or orthorectify it"
+            )
         project = Project(folder, opened, _resolved(opened, options), _settings(opened, rgb))
         if labels is not None:
             found = read_labels(labels, opened.grid, label_options)

@@ -303,11 +303,12 @@ def _every_band(
         nodata=options.nodata,
         variable=options.variable,
         axis=options.bands_axis,
+        flagged=options.keep_flagged,
     )
     used = {band.number for band in source.layers}
     facts = []
     for band in whole.layers:
-        why = "marked bad in the file" if band.bad else "left out"
+        why = band.why if band.bad else "left out"
         kept_ = band.number in used
         facts.append(
             BandFact(band.number, band.name, band.wavelength, kept_, None if kept_ else why)

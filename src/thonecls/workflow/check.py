@@ -91,7 +91,8 @@ def _check_scene(scene: SceneInput, sample: FloatArray) -> list[Finding]:
     source, grid = scene.source, scene.grid
     rows, columns = grid.shape
     found = [Finding("size", f"{rows:,} rows × {columns:,} columns, {source.bands} bands in use")]
-    if grid.georeferenced:
+    found += [Finding("product", words) for words in scene.product]
+    if grid.on_map.georeferenced:
         found.append(Finding("place", grid.describe()))
     else:
         found.append(Finding("place", "no CRS: the map will have none either", "note"))

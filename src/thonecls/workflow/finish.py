@@ -157,7 +157,12 @@ def make_and_judge(
     summary = {
         **facts,
         **_of_training(task, models),
-        "notes": [*task.scene.notes, *task.labels.notes, *_choice(models)],
+        "notes": [
+            *task.scene.product,
+            *task.scene.notes,
+            *task.labels.notes,
+            *_choice(models),
+        ],
         "held_out": int(np.isfinite(left_out.probability).sum()),
         "opinions": opinions,
         **made,

@@ -67,6 +67,8 @@ def _describe_raster(path: Path, variable: str | None) -> dict[str, Any]:
         "bands": source.bands,
         "left_out": list(source.dropped),
     }
+    if source.product:
+        found["product"] = list(source.product)
     if source.wavelengths:
         found["wavelengths"] = f"{min(source.wavelengths):.0f} to {max(source.wavelengths):.0f} nm"
     return found

@@ -17,7 +17,7 @@ from thonecls.files import check_writable
 from thonecls.io.inputs import SceneInput, is_raster, read_scene
 from thonecls.io.options import SceneOptions
 from thonecls.io.raster import RasterSource, match_bands
-from thonecls.maps import MAP, PROBABILITY, Marks, disk_errors, write_polygons
+from thonecls.maps import MAP, PROBABILITY, Marks, disk_errors, write_geometry, write_polygons
 from thonecls.maps.cogs import plain_text
 from thonecls.method.model import Scored, Scorer
 from thonecls.methods.models import AnyModel, load_model
@@ -114,6 +114,8 @@ def make_map(
             done += part.probability.size
             if on_window is not None:
                 on_window(done, rows * columns)
+    if scene.grid.lookup is not None:
+        write_geometry(out, scene.grid.lookup)
     valid, mapped = _count(out)
     share = mapped / valid if valid else 0.0
     return {"out": str(out), "threshold": style.threshold, "mapped_share": share}
@@ -275,7 +277,7 @@ def _map_into(
             minimum_area=options.minimum_area,
             polygons=options.polygons,
         )
-        notes = [*opened.notes, *more.pop("notes", [])]
+        notes = [*opened.product, *opened.notes, *more.pop("notes", [])]
         return {"notes": notes, **made, "threshold_reason": reason, **_guessed(out), **more}
 
 

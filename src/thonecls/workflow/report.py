@@ -17,7 +17,7 @@ from thonecls.files import check_writable, locked, write_atomically
 from thonecls.io.grid import Grid
 from thonecls.io.inputs import read_labels, read_truth
 from thonecls.io.options import LabelOptions
-from thonecls.maps import Measure
+from thonecls.maps import Measure, scene_grid
 from thonecls.methods import METHODS
 from thonecls.methods.costs import in_words
 from thonecls.methods.models import load_model
@@ -124,9 +124,10 @@ def make_report(
 ) -> Written:
     """`write_report` in a folder that this process holds; parts: where it has just made them."""
     grid, probability = read_probability(out)
-    parts = parts or _read_parts(out, grid)
+    scene = scene_grid(out, grid)
+    parts = parts or _read_parts(out, scene)
     run, evidence, history = parts.run, parts.evidence, parts.history
-    trust = judge_evidence(run, evidence, grid, history)
+    trust = judge_evidence(run, evidence, scene, history)
     scores = _recorded(out, run) if truth is None else _score(out, run, truth)
     pixel = hectares_of_pixel(grid)
     valid = float(np.isfinite(probability).sum())
@@ -148,7 +149,7 @@ def make_report(
         spectra=_spectra(evidence),
         curves=_curves(out, evidence, trust, run),
         settings=run["config"],
-        panels=_panels(out, evidence, grid, run),
+        panels=_panels(out, evidence, scene, run),
         area=area,
         verified=checked,
         errors=_pictures(out, {ERRORS: "Where the map is right and wrong"} if scores else {}),
@@ -234,6 +235,9 @@ def _recorded(out: Path, run: Mapping[str, Any]) -> Scores | None:
 def _score(out: Path, run: Mapping[str, Any], truth: TruthFile) -> Scores:
     """Against the truth, at pixels that training did not learn from."""
     grid, probability = read_probability(out)
+    grid = scene_grid(out, grid)
+    if grid.lookup is not None:
+        probability = grid.lookup.on_sensor(probability)
     seen = read_labels(Path(run["labels"]), grid, _label_options(run)).mask
     of_class, tested = read_tested(truth, grid, seen)
     return evaluate(probability, of_class, tested, threshold=run["threshold"])
@@ -305,6 +309,7 @@ def _panels(
     novelty = read_novelty(out)
     novel = np.zeros(shape, dtype=bool)
     if novelty is not None:
+        novelty = novelty if grid.lookup is None else grid.lookup.on_sensor(novelty)
         novel = novelty[np.ix_(evidence.rows, evidence.columns)] > 1
     unlike = evidence.unlike.reshape(shape)
     drawn = []

@@ -19,6 +19,7 @@ from thonecls.errors import ConfigError, FileError, ModelError
 from thonecls.files import digest_of, locked, write_atomically
 from thonecls.io.arrays import read_array
 from thonecls.io.grid import Grid
+from thonecls.io.lookup import GEOMETRY
 from thonecls.io.raster import open_gdal
 from thonecls.scene import NO_DATA, FloatArray
 from thonecls.schema import EVIDENCE as EVIDENCE_RULES
@@ -112,8 +113,8 @@ def clear_outputs(out: Path) -> None:
     """Take away all that is made from a model, beginning with what says that it is whole."""
     endings = (".tif", ".npy", ".qml", ".tif.aux.xml", ".tif.ovr", ".tif.msk")
     maps = [f"{layer}{ending}" for layer in LAYERS for ending in endings]
-    pictures = [OVERVIEW, CURVES, POLYGONS]
-    _clear(out, (RUN, SUMMARY, REPORT_JSON, REPORT, EVIDENCE, *pictures, *maps))
+    others = [EVIDENCE, GEOMETRY, OVERVIEW, CURVES, POLYGONS]
+    _clear(out, (RUN, SUMMARY, REPORT_JSON, REPORT, *others, *maps))
 
 
 def _clear(out: Path, patterns: Iterable[str]) -> None:
@@ -136,7 +137,7 @@ def refuse_other(out: Path, found: Mapping[str, Any], asked: Mapping[str, Any]) 
 def digests(out: Path) -> dict[str, str]:
     """What tells the files that belong together from those of another training, by their names."""
     maps = [out / f"{layer}{ending}" for layer in LAYERS for ending in (".tif", ".npy")]
-    whole = [path for path in (*maps, out / EVIDENCE) if path.exists()]
+    whole = [path for path in (*maps, out / EVIDENCE, out / GEOMETRY) if path.exists()]
     return {path.name: digest_of(path) for path in (*sorted(out.glob(MODELS)), *whole)}
 
 

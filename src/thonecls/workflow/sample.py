@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from thonecls.errors import ConfigError, FileError, LabelError
 from thonecls.io.grid import Grid
 from thonecls.io.vector import PRESENT, points_path, read_points, write_points
-from thonecls.maps import Measure
+from thonecls.maps import Measure, scene_grid
 from thonecls.scene import BoolArray, FloatArray
 from thonecls.trust.suggestions import suggest
 from thonecls.trust.verification import STRATA, Verification, draw_points, stratify, verify
@@ -129,7 +129,7 @@ def suggest_places(
     if size < 1:
         raise ConfigError(f"'size' must be 1 or more. Got {size} instead")
     told = read_told(run)
-    grid, _ = read_probability(run)
+    grid = scene_grid(run, read_probability(run)[0])
     path = points_path(run / "suggestions" if out is None else out, grid)
     evidence = load_evidence(run, grid.shape)
     check_together(run, told)

@@ -15,7 +15,8 @@ NUMBER = r"(\d+(?:\.\d+)?)"  # as people and files write wavelengths
 class Band:
     """What a file says of one band: number from 1, wavelength and fwhm in nm.
 
-    A value is raw · scale + offset, and missing where raw is `nodata`; bad: the file says so.
+    A value is raw · scale + offset, and missing where raw is `nodata`; bad: the file says so, and
+    `why`.
     """
 
     number: int
@@ -27,6 +28,7 @@ class Band:
     nodata: float | None = None
     bad: bool = False
     alpha: bool = False
+    why: str = "marked bad in the file (bbl)"
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class BandChoice:
             low <= (band.wavelength or 0) <= high for low, high in self.wavelengths
         ):
             return "outside the wavelengths chosen"
-        return "marked bad in the file (bbl)" if band.bad and not self.bad else None
+        return band.why if band.bad and not self.bad else None
 
 
 def parse_bands(text: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Files held open while windows are read, and the choice among the cubes of one."""
+"""Files held open while windows are read, the choice among the cubes of one, and windows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from thonecls.errors import FileError
@@ -77,3 +78,15 @@ def choose_cube(path: Path, shapes: Mapping[str, tuple[int, ...]], variable: str
         f"{path} holds {few}: name the right one ('variable'); it has: {listed}",
         options=("variable",),
     )
+
+
+def sample_windows(
+    shape: tuple[int, int], count: int = 4, side: int = 64
+) -> list[tuple[slice, slice]]:
+    """Windows spread evenly over a scene; they cover it where it is small."""
+    starts = [np.unique(np.linspace(0, max(0, n - side), count, dtype=int)) for n in shape]
+    rows, columns = (
+        [slice(int(at), min(int(at) + side, n)) for at in part]
+        for part, n in zip(starts, shape, strict=True)
+    )
+    return [(r, c) for r in rows for c in columns]

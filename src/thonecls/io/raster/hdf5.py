@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,9 @@ from thonecls.io.raster.files import LazyFile, RasterHeader, choose_cube
 from thonecls.scene import Bands, BoolArray
 from thonecls.schema import MOST_BANDS
 
+# Chunks that were unpacked are kept until the next lines are read; h5py itself keeps next to none.
+LEAST, CACHE = 2**20, 3 * 2**27  # bytes
+
 
 @dataclass(frozen=True)
 class Hdf5:
@@ -29,42 +34,66 @@ class Hdf5:
     axis: int
 
     def open(self) -> Any:
-        return h5py.File(self.path, "r")
+        with h5py.File(self.path, "r") as file:
+            room = _row_of_chunks(file[self.variable], self.axis)
+        room = min(max(room, LEAST), CACHE)
+        # The array, not the file: what is kept goes with it.
+        return h5py.File(self.path, "r", rdcc_nbytes=room, rdcc_nslots=10007)[self.variable]
 
     def read(
-        self, file: Any, numbers: Sequence[int], rows: slice, columns: slice, step: int
+        self, cube: Any, numbers: Sequence[int], rows: slice, columns: slice, step: int
     ) -> tuple[NDArray[Any], BoolArray | None]:
         first = min(numbers) - 1
         index = [slice(part.start, part.stop, step) for part in (rows, columns)]
         index.insert(self.axis, slice(first, max(numbers)))
-        block = np.moveaxis(file[self.variable][tuple(index)], self.axis, 0)
+        block = np.moveaxis(cube[tuple(index)], self.axis, 0)
         return np.ascontiguousarray(block[[n - 1 - first for n in numbers]]), None
+
+
+def _row_of_chunks(cube: Any, axis: int) -> int:
+    """Bytes of the chunks that one line of pixels lies in, unpacked, with all of their bands.
+
+    And of two more: a cache that is just too small keeps nothing of a line for the next.
+    """
+    if cube.chunks is None:
+        return 0
+    rows = 0 if axis else 1
+    counts = [-(-n // size) for n, size in zip(cube.shape, cube.chunks, strict=True)]
+    needed = math.prod(count for i, count in enumerate(counts) if i != rows) + 2
+    return int(needed * math.prod(cube.chunks) * cube.dtype.itemsize)
 
 
 def hdf5_header(path: Path, variable: str | None, axis: Bands | None) -> RasterHeader:
     """A cube in an HDF5 file, NetCDF 4 among them; GDAL would take its first axis for the bands."""
+    with hdf5_errors(path), h5py.File(path, "r") as tree:
+        arrays = _datasets(tree)
+        cubes = {key: a for key, a in arrays.items() if a.ndim == 3 and a.dtype.kind in "iuf"}
+        fitting = {k: a for k, a in cubes.items() if _vector(arrays, a, VECTORS["wavelength"])[0]}
+        if variable is None and len(fitting) == 1:  # beside it NEON has pictures in colour
+            cubes = fitting
+        name = choose_cube(path, {key: a.shape for key, a in cubes.items()}, variable)
+        if cubes[name].is_virtual or cubes[name].external:
+            raise FileError(f"{name} in {path} is a description of data in other files: give those")
+        found = {key: _vector(arrays, cubes[name], names) for key, names in VECTORS.items()}
+        known, unit = {key: v for key, (v, _) in found.items()}, found["wavelength"][1]
+        count = len(known["wavelength"])
+        where = _band_axis(path, name, cubes[name].shape, axis, count)
+        bands = in_nanometres(_described(cubes[name], where, known), unit)
+        bands = _without_windows(cubes[name].parent, bands)
+        grid = _cf_grid(tree, cubes[name], where)
+        if grid == Grid(grid.shape):
+            grid = _envi_grid(arrays, name, grid.shape)
+        return LazyFile(Hdf5(path, name, where)), grid, bands
+
+
+@contextmanager
+def hdf5_errors(path: Path) -> Iterator[None]:
+    """What h5py makes of a damaged file, and odd attributes come to, as an error with a step."""
     try:
-        with h5py.File(path, "r") as tree:
-            arrays = _datasets(tree)
-            cubes = {key: a for key, a in arrays.items() if a.ndim == 3 and a.dtype.kind in "iuf"}
-            name = choose_cube(path, {key: a.shape for key, a in cubes.items()}, variable)
-            if cubes[name].is_virtual or cubes[name].external:
-                raise FileError(
-                    f"{name} in {path} is a description of data in other files: give those"
-                )
-            found = {key: _vector(arrays, cubes[name], names) for key, names in VECTORS.items()}
-            known, unit = {key: v for key, (v, _) in found.items()}, found["wavelength"][1]
-            count = len(known["wavelength"])
-            where = _band_axis(path, name, cubes[name].shape, axis, count)
-            bands = in_nanometres(_described(cubes[name], where, known), unit)
-            grid = _cf_grid(tree, cubes[name], where)
-            if grid == Grid(grid.shape):
-                grid = _envi_grid(arrays, name, grid.shape)
-            return LazyFile(Hdf5(path, name, where)), grid, bands
+        yield
     except (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError) as e:
         if isinstance(e, ThoneclsError):
             raise
-        # What h5py makes of a damaged file, and what attributes of odd types and shapes come to.
         raise FileError(f"cannot open {path} ({e}): it must be a whole HDF5 file") from e
 
 
@@ -141,26 +170,49 @@ def _described(cube: Any, where: int, known: Mapping[str, list[float]]) -> list[
     ]
 
 
+def _without_windows(group: Any, bands: tuple[Band, ...]) -> tuple[Band, ...]:
+    """Mark the bands in windows of absorption that NEON names on the group of its cube."""
+    for key, window in group.attrs.items():
+        if not (key.lower().startswith("band_window_") and np.size(window) == 2):
+            continue
+        low, high = sorted(float(value) for value in np.ravel(window))
+        why = f"in a window of absorption, {low:.0f}-{high:.0f} nm, by the file"
+        bands = tuple(
+            replace(band, bad=True, why=why) if low <= (band.wavelength or 0) <= high else band
+            for band in bands
+        )
+    return bands
+
+
 def _cf_grid(tree: Any, cube: Any, where: int) -> Grid:
     """The grid of evenly spaced coordinates along rows and columns, where NetCDF has them."""
     axes = [i for i in range(3) if i != where]
     shape = cube.shape[axes[0]], cube.shape[axes[1]]
+    mapping = tree.get(_text(cube.attrs.get("grid_mapping", "")) or "crs")
+    about = dict(mapping.attrs) if mapping is not None else {}
+    crs = next((_text(about[key]) for key in ("crs_wkt", "spatial_ref") if key in about), None)
     lines, unit = [], ""
     for i in axes:
         scale = cube.dims[i][0] if len(cube.dims[i]) else None
         values = np.zeros(2) if scale is None or len(scale) < 2 else scale[:].astype(float)
         step = float(values[-1] - values[0]) / (len(values) - 1)
         if step == 0 or not np.allclose(np.diff(values), step, rtol=1e-3):
-            return Grid(shape)
+            return _mapped_grid(shape, about, crs)
         lines.append((step, float(values[0]) - step / 2))
         unit = _text(scale.attrs.get("units", "")) if scale is not None else unit
     (down, top), (along, left) = lines
-    mapping = tree.get(_text(cube.attrs.get("grid_mapping", "")) or "crs")
-    about = dict(mapping.attrs) if mapping is not None else {}
-    crs = next((_text(about[key]) for key in ("crs_wkt", "spatial_ref") if key in about), None)
     if crs is None and unit.startswith("degree"):
         crs = pyproj.CRS.from_epsg(4326).to_wkt()
     return Grid(shape, (along, 0.0, left, 0.0, down, top), crs)
+
+
+def _mapped_grid(shape: tuple[int, int], about: Mapping[str, Any], crs: str | None) -> Grid:
+    """The grid by GDAL's six numbers, where a grid mapping has them."""
+    numbers = _text(about.get("GeoTransform", "")).split()
+    if len(numbers) != 6:
+        return Grid(shape)
+    left, across, turn, top, tilt, down = map(float, numbers)
+    return Grid(shape, (across, turn, left, tilt, down, top), crs)
 
 
 def _envi_grid(arrays: Mapping[str, Any], cube: str, shape: tuple[int, int]) -> Grid:

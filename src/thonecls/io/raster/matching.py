@@ -9,6 +9,7 @@ import scipy
 from numpy.typing import NDArray
 
 from thonecls.errors import ModelError
+from thonecls.io.raster.files import sample_windows
 from thonecls.io.raster.source import RasterSource
 
 FARTHEST = 10.0  # nm by which a matched band may be off at most
@@ -103,7 +104,7 @@ def find_bad_bands(source: RasterSource) -> dict[int, str]:
     """
     bad = {band.number: why for band in source.layers if (why := _without_light(band.wavelength))}
     least, most = np.full((2, source.bands), np.nan)
-    for rows, columns in _sample(source.shape):
+    for rows, columns in sample_windows(source.shape):
         raw, missing = source.missing(rows, columns)
         for i in range(source.bands):
             if (values := raw[i][~missing[i]]).size:
@@ -126,13 +127,3 @@ def _without_light(wavelength: float | None) -> str | None:
                 return f"absorbed by water vapour ({low:g}-{high:g} nm)"
         return None
     return f"mostly noise (over {NOISE:g} nm)"
-
-
-def _sample(shape: tuple[int, int], count: int = 4, side: int = 64) -> list[tuple[slice, slice]]:
-    """Windows spread evenly over a scene; they cover it where it is small."""
-    starts = [np.unique(np.linspace(0, max(0, n - side), count, dtype=int)) for n in shape]
-    rows, columns = (
-        [slice(int(at), min(int(at) + side, n)) for at in part]
-        for part, n in zip(starts, shape, strict=True)
-    )
-    return [(r, c) for r in rows for c in columns]

@@ -21,6 +21,7 @@ from thonecls.io.raster.files import LazyFile, RasterHeader
 from thonecls.io.raster.folder import data_file, folder_header
 from thonecls.io.raster.gdal import check_netcdf3, gdal_header, open_gdal, subdataset_name
 from thonecls.io.raster.hdf5 import hdf5_header
+from thonecls.io.raster.products import find_product
 from thonecls.scene import Bands, BoolArray, Scene, read_all
 
 HELD = 2**26  # numbers of a scene that is kept in memory at the most: 256 MiB
@@ -32,7 +33,8 @@ class RasterSource:
 
     layers: the bands in use; dropped: words on those left out; nodata: a raw value that means
     "missing" besides the one that the file declares; picks, blended: see `blend`; held: see `hold`.
-    Build one with `open_raster`.
+    Build one with `open_raster`. product: words on the product that the scene is of, where it is a
+    known one.
     """
 
     path: Path
@@ -44,6 +46,7 @@ class RasterSource:
     picks: tuple[tuple[int, int, float], ...] | None = None
     blended: tuple[float, ...] | None = None
     held: Scene | None = None
+    product: tuple[str, ...] = ()
 
     @property
     def bands(self) -> int:
@@ -169,20 +172,27 @@ def open_raster(
     nodata: float | None = None,
     variable: str | None = None,
     axis: Bands | None = None,
+    flagged: bool = False,
 ) -> RasterSource:
     """A scene in a file that GDAL reads, in HDF5 or NetCDF, or in a folder of single-band files.
 
-    Nothing but the header is read. An ENVI scene is named by its data file or its .hdr.
+    Nothing but the header is read. An ENVI scene is named by its data file or its .hdr, a product
+    of several files by its folder or its metadata.
     nodata: a raw value that means "missing", besides the one that the file declares;
     variable: the cube to take where a file holds several; axis: where HDF5 keeps its bands, when
-    no list of wavelengths tells.
+    no list of wavelengths tells; flagged: use also the pixels that a product's quality layers flag.
     """
     path = Path(path).absolute()  # a worker may run in another folder
-    file, grid, layers = _header(path, variable, axis)
+    product = find_product(path, variable, flagged)
+    if product is None:
+        file, grid, layers = _header(path, variable, axis)
+    else:
+        file, grid, layers = product.header
     _check_grid(grid, path)
     kept, dropped = (bands or BandChoice()).split(layers)
     _check_count(kept, path, dropped)
-    return RasterSource(path, grid, kept, dropped, nodata, file)
+    words = () if product is None else product.words
+    return RasterSource(path, grid, kept, dropped, nodata, file, product=words)
 
 
 def _header(path: Path, variable: str | None, axis: Bands | None) -> RasterHeader:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from thonecls.io.vector.burning import UNKNOWN, Burnt, burn_positives, burn_truth
 from thonecls.io.vector.crs import assign_crs
-from thonecls.io.vector.label_rasters import LabelRaster, read_label_raster, read_labelled
+from thonecls.io.vector.label_rasters import (
+    LabelRaster,
+    is_laid_on,
+    read_label_raster,
+    read_labelled,
+)
 from thonecls.io.vector.layers import (
     ENDINGS,
     columns_of,
@@ -26,6 +31,7 @@ __all__ = [
     "burn_truth",
     "columns_of",
     "count_features",
+    "is_laid_on",
     "is_vector",
     "points_path",
     "read_label_raster",

@@ -57,6 +57,14 @@ def read_labelled(path: Path, grid: Grid) -> BoolArray:
     return np.asarray(np.ma.filled(_read(path, grid)[0] != 0, False), dtype=bool)
 
 
+def is_laid_on(path: Path, grid: Grid) -> bool:
+    """Whether a raster without a place on Earth has the size of a grid without one."""
+    if not path.is_file():
+        raise FileError(f"there is no file {path}: check the path")
+    with open_gdal(str(path), path) as raster:
+        return bool(raster.shape == grid.shape and not raster.crs)
+
+
 def _read(path: Path, grid: Grid) -> tuple[Any, str]:
     """The masked values of a raster on the scene's grid, and how it was laid."""
     if not path.is_file():

@@ -49,8 +49,15 @@ def write_points(
     """The centres of pixels with a column `present`, whole or not at all.
 
     A GeoPackage in the scene's CRS; of a scene without one a .csv of row,column. present: answers,
-    1, 0 or NaN; none unless told.
+    1, 0 or NaN; none unless told. Pixels of a sensor that no map shows are left out.
     """
+    if grid.lookup is not None:
+        places = grid.lookup.to_map(pixels)
+        shown = np.flatnonzero(places >= 0)
+        some = {name: [values[i] for i in shown.tolist()] for name, values in columns.items()}
+        kept = None if present is None else present[shown]
+        write_points(path, grid.on_map, places[shown], some, kept)
+        return
     rows, across = np.divmod(pixels, grid.shape[1])
     answers = np.full(len(pixels), np.nan) if present is None else present
     table = {"id": list(range(1, len(pixels) + 1)), **columns}
@@ -83,7 +90,7 @@ def write_points(
 
 def points_path(path: Path, grid: Grid) -> Path:
     """The path with the ending that points on this grid are written with."""
-    return path.with_suffix(".gpkg" if grid.georeferenced else ".csv")
+    return path.with_suffix(".gpkg" if grid.on_map.georeferenced else ".csv")
 
 
 def read_points(path: Path, grid: Grid) -> Points:
@@ -132,8 +139,14 @@ def _read_layer(path: Path, grid: Grid) -> tuple[dict[str, list[str]], IntArray]
     shapes = np.asarray(frame.geometry.array, dtype=object)
     if not (shapely.get_type_id(shapes) == 0).all():
         raise LabelError(f"{path.name} must hold points alone: give the file that was written")
-    placed, _ = place(shapes, frame.crs, grid, path.name)
-    at = np.floor(grid.to_pixels(shapely.get_coordinates(placed))).astype(np.int64)[:, ::-1]
+    on_map = grid.on_map
+    placed, _ = place(shapes, frame.crs, on_map, path.name)
+    at = np.floor(on_map.to_pixels(shapely.get_coordinates(placed))).astype(np.int64)[:, ::-1]
+    if grid.lookup is not None:
+        inside = ((at >= 0) & (at < np.array(on_map.shape))).all(axis=1)
+        pixels = np.full(len(at), -1, np.int64)
+        pixels[inside] = grid.lookup.table[tuple(at[inside].T)]
+        at = np.stack(np.divmod(pixels, grid.shape[1]), axis=1)  # -1 for none: outside
     names = [name for name in frame.columns if name != frame.geometry.name]
     return {name: [str(cell) for cell in frame[name]] for name in names}, at
 
