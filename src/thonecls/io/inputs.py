@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from thonecls.errors import ConfigError, LabelError, SceneError
+from thonecls.errors import ConfigError, LabelError, ModelError, NoLabelError, SceneError
 from thonecls.io.arrays import ENDINGS as ARRAYS
 from thonecls.io.arrays import open_scene, read_positives
-from thonecls.io.grid import Grid
+from thonecls.io.grid import Grid, Part
+from thonecls.io.listing import Listed, find_labels, find_scenes, is_list, is_many
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.io.raster import (
     BandChoice,
     RasterSource,
     find_bad_bands,
+    match_bands,
     open_raster,
     parse_bands,
     parse_wavelengths,
@@ -33,6 +37,7 @@ from thonecls.io.vector import (
     read_labelled,
     read_points,
 )
+from thonecls.mosaic import lay_out
 from thonecls.scene import NO_DATA, BoolArray, Source
 from thonecls.splits import positive_mask
 
@@ -47,13 +52,17 @@ VECTOR_ONLY = ("layer", "where", "all_touched", "crs", "buffer")  # options of l
 
 @dataclass(frozen=True, eq=False)
 class SceneInput:
-    """A scene that is open; notes: what a person should know about how it was read."""
+    """A scene that is open; notes: what a person should know about how it was read.
+
+    parts: the scenes of a mosaic, in the order of `grid.parts`, none of a single scene.
+    """
 
     path: Path
     source: Source
     grid: Grid
     wavelengths: tuple[float, ...] | None = None
     notes: tuple[str, ...] = ()
+    parts: tuple[SceneInput, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,19 +86,24 @@ def is_array(path: Path) -> bool:
 
 
 def read_scene(
-    path: Path,
+    path: Path | Sequence[Path],
     options: SceneOptions | None = None,
     *,
     labels: Path | None = None,
     label_options: LabelOptions | None = None,
     bands: int | None = None,
 ) -> SceneInput:
-    """Open a scene; only what is needed to know its size is read.
+    """Open a scene, or several as one (see `find_scenes`); no more is read than tells its size.
 
     labels, bands: a file of labels, or the bands of a model, that tell which axis of an array
     holds the bands.
     """
     options = options or SceneOptions()
+    if not isinstance(path, Path) or is_many(path):
+        listed = find_scenes(path)
+        if len(listed) > 1:
+            return _open_mosaic(path, listed, options, labels, label_options)
+        path = listed[0].path
     if is_array(path):
         return _open_array(path, options, labels, label_options or LabelOptions(), bands)
     choice = BandChoice(
@@ -109,6 +123,71 @@ def read_scene(
     if options.drop_bad_bands:
         source = source.without(find_bad_bands(source))
     return SceneInput(path, source, source.grid, source.wavelengths, source.dropped)
+
+
+def _open_mosaic(
+    given: Path | Sequence[Path],
+    listed: Sequence[Listed],
+    options: SceneOptions,
+    labels: Path | None,
+    label_options: LabelOptions | None,
+) -> SceneInput:
+    """Several scenes as one, with the bands of the first, matched by wavelength."""
+    each = find_labels(labels, [name for name, _ in listed]) if labels and is_list(labels) else {}
+    plain = replace(options, drop_bad_bands=False)
+    scenes = [
+        read_scene(path, plain, labels=each.get(name), label_options=label_options)
+        for name, path in listed
+    ]
+    scenes = [_matched(scene, scenes[0]) for scene in scenes]
+    if options.drop_bad_bands:
+        scenes = _without_bad_bands(scenes)
+    mosaic = lay_out([scene.source for scene in scenes])
+    parts = tuple(
+        Part(name, scene.grid, *corner)
+        for (name, _), scene, corner in zip(listed, scenes, mosaic.corners, strict=True)
+    )
+    notes = dict.fromkeys(note for scene in scenes for note in scene.notes)
+    path = given if isinstance(given, Path) else listed[0].path.parent
+    grid = Grid(mosaic.shape, parts=parts)
+    return SceneInput(
+        path, mosaic, grid, scenes[0].wavelengths, (*notes, f"{len(parts)} scenes"), tuple(scenes)
+    )
+
+
+def _matched(scene: SceneInput, first: SceneInput) -> SceneInput:
+    """A scene with the bands of the first, in their order."""
+    one, other = first.source, scene.source
+    same = one.bands == other.bands and first.wavelengths == scene.wavelengths
+    if same or not isinstance(other, RasterSource):
+        return scene  # arrays must have as many bands, or are refused with the others
+    try:
+        picks, _ = match_bands(
+            first.wavelengths, other, bands=one.bands, whose=f"the scene {first.path.name}"
+        )
+    except ModelError as error:
+        raise SceneError(
+            f"{scene.path.name} cannot be learnt from together with the others: {error}"
+        ) from error
+    source = other.blend(picks, first.wavelengths)
+    return replace(scene, source=source, wavelengths=source.wavelengths)
+
+
+def _without_bad_bands(scenes: Sequence[SceneInput]) -> list[SceneInput]:
+    """The scenes without the bands that are bad in all of them."""
+    sources = [scene.source for scene in scenes if isinstance(scene.source, RasterSource)]
+    if len(sources) < len(scenes) or any(source.picks is not None for source in sources):
+        raise ConfigError(
+            "scenes of different bands have no bad bands in common: name them ('drop_bands')",
+            options=("drop_bands",),
+        )
+    found = [find_bad_bands(source) for source in sources]
+    bad = reduce(lambda one, other: {n: why for n, why in one.items() if n in other}, found)
+    lighter = [source.without(bad) for source in sources]
+    return [
+        replace(scene, source=source, wavelengths=source.wavelengths, notes=source.dropped)
+        for scene, source in zip(scenes, lighter, strict=True)
+    ]
 
 
 def _open_array(
@@ -176,7 +255,8 @@ def _holds_pixels(path: Path) -> bool:
 def read_labels(path: Path, grid: Grid, options: LabelOptions | None = None) -> LabelInput:
     """The pixels that a file of labels marks on a scene's grid, whatever its kind.
 
-    With the answers and negatives that the options name, or that the file itself has in a column
+    Of several scenes, one layer may mark all, or each has a file that is called like it (see
+    `find_labels`); scenes may be without any. With the answers and negatives that the options name, or that the file itself has in a column
     `present`.
     """
     options = options or LabelOptions()
@@ -210,8 +290,60 @@ def read_labels(path: Path, grid: Grid, options: LabelOptions | None = None) -> 
     return replace(found, mask=mask, notes=tuple(notes), negatives=known, answers=answers)
 
 
-def _read_marked(path: Path, grid: Grid, options: LabelOptions) -> LabelInput:
-    """What one file marks, without other files."""
+def _in_scenes(path: Path, grid: Grid, read: Callable[[Path, Grid], Any]) -> list[Any]:
+    """What is read for each scene of a mosaic, None where there is nothing; none at all is an error.
+
+    path: one file for all, or one for each (see `find_labels`).
+    """
+    each = find_labels(path, [part.name for part in grid.parts]) if is_list(path) else None
+    if each is None and _holds_pixels(path):
+        raise LabelError(
+            f"{path.name} tells rows and columns, but not of which of the {len(grid.parts)} scenes: "
+            "give a folder with a file for each, called like its scene, or a layer with coordinates"
+        )
+    found, refused = [], []
+    for part in grid.parts:
+        file = path if each is None else each.get(part.name)
+        try:
+            found.append(None if file is None else read(file, part.grid))
+        except NoLabelError as error:
+            refused.append(error)
+            found.append(None)
+    if all(one is None for one in found):
+        if len(refused) == 1 or all(str(error) == str(refused[0]) for error in refused):
+            raise refused[0]
+        raise NoLabelError(
+            f"{path.name} marks no pixel in any of the {len(found)} scenes. Of the first: "
+            f"{refused[0]}",
+            options=refused[0].options,
+        )
+    return found
+
+
+def _read_marked_in_scenes(path: Path, grid: Grid, options: LabelOptions) -> LabelInput:
+    """What one file, or one for each scene, marks in the scenes of a mosaic."""
+    found = _in_scenes(path, grid, lambda file, own: _read_marked(file, own, options, few=True))
+    mask, negatives = np.zeros((2, *grid.shape), dtype=bool)
+    notes: dict[str, None] = {}
+    for part, one in zip(grid.parts, found, strict=True):
+        if one is not None:
+            mask[part.window] = one.mask
+            if one.negatives is not None:
+                negatives[part.window] = one.negatives
+            # How many features lie in which scene would be a line for each.
+            notes |= dict.fromkeys(note for note in one.notes if " features: " not in note)
+    labelled = sum(bool(mask[part.window].any()) for part in grid.parts)
+    words = f"{int(mask.sum()):,} labelled pixels in {labelled} of {len(found)} scenes"
+    if labelled < len(found):
+        words += f"; the other {len(found) - labelled} serve as unlabeled"
+    told = negatives if negatives.any() else None
+    return LabelInput(path, mask, (words, *notes), told)
+
+
+def _read_marked(path: Path, grid: Grid, options: LabelOptions, *, few: bool = False) -> LabelInput:
+    """What one file marks, without other files; few: it may mark positives or negatives alone."""
+    if grid.parts:
+        return _read_marked_in_scenes(path, grid, options)
     if _holds_pixels(path):
         listed = () if is_array(path) else ("target", "labels_variable")
         _refuse_options(path, options, (*VECTOR_ONLY, *listed))
@@ -237,10 +369,19 @@ def _read_marked(path: Path, grid: Grid, options: LabelOptions) -> LabelInput:
         crs=options.crs,
         buffer=options.buffer,
     )
-    burnt = burn(where=f"{PRESENT} = 1" if answered else options.where)
     negatives = None
     if answered and count_features(path, options.layer, f"{PRESENT} = 0"):
-        negatives = burn(where=f"{PRESENT} = 0").mask
+        try:
+            negatives = burn(where=f"{PRESENT} = 0").mask
+        except NoLabelError:
+            if not few:
+                raise
+    try:
+        burnt = burn(where=f"{PRESENT} = 1" if answered else options.where)
+    except NoLabelError:
+        if negatives is None or not few:
+            raise
+        return LabelInput(path, np.zeros(grid.shape, dtype=bool), negatives=negatives)
     kinds = {
         "inside": burnt.inside,
         "outside the scene": burnt.outside,
@@ -290,6 +431,15 @@ def read_truth(
     `where` picks the positives and `negative` the others; without it only recall can be told.
     """
     options = options or LabelOptions()
+    if grid.parts:
+        parts = _in_scenes(
+            path, grid, lambda file, own: read_truth(file, own, options, negative=negative)
+        )
+        of_class, tested = np.zeros((2, *grid.shape), dtype=bool)
+        for part, found in zip(grid.parts, parts, strict=True):
+            if found is not None:
+                of_class[part.window], tested[part.window] = found
+        return of_class, tested
     if is_vector(path) and not _holds_pixels(path):
         truth = burn_truth(
             path,

@@ -23,6 +23,7 @@ from thonecls.methods import networks
 from thonecls.methods.costs import training_cost
 from thonecls.methods.models import AnyModel
 from thonecls.methods.spectral_model import fit_spectral, thinned
+from thonecls.mosaic import windows_of
 from thonecls.parallel import is_death, run_all, workers
 from thonecls.scene import BoolArray, FloatArray, Scene, Source, read_all
 from thonecls.splits import Folds, Labels, coverage_of, draw_labels, judging_folds, with_negatives
@@ -47,7 +48,7 @@ def crossfit(
     device: str = "auto",
 ) -> Crossfit:
     """Every label scored by a model of others; fit: of (H, W) positives and the fold's number."""
-    pixels, (fold, apart) = _divide(positives, folds, seed)
+    pixels, (fold, apart) = _divide(source, positives, folds, seed)
     probability = np.full(pixels.size, np.nan, np.float32)
     for number, some in _parts(positives, pixels, apart):
         held = fold == number
@@ -56,18 +57,22 @@ def crossfit(
     return Crossfit(pixels, fold, probability)
 
 
-def parts_without(positives: BoolArray, folds: int, seed: int) -> dict[int, BoolArray]:
+def parts_without(
+    source: Source, positives: BoolArray, folds: int, seed: int
+) -> dict[int, BoolArray]:
     """By fold, the (H, W) positives that a model may see which is to judge that fold's labels."""
-    pixels, (_, apart) = _divide(positives, folds, seed)
+    pixels, (_, apart) = _divide(source, positives, folds, seed)
     return dict(_parts(positives, pixels, apart))
 
 
-def _divide(positives: BoolArray, folds: int, seed: int) -> tuple[NDArray[np.int64], Folds]:
+def _divide(
+    source: Source, positives: BoolArray, folds: int, seed: int
+) -> tuple[NDArray[np.int64], Folds]:
     """The labels, by flat index, and their folds."""
-    pixels, (rows, columns) = np.flatnonzero(positives), positives.shape
-    coverage = coverage_of(pixels, (rows, columns))
+    pixels, scenes = np.flatnonzero(positives), windows_of(source)
+    coverage = coverage_of(pixels, source.shape, scenes)
     rng = np.random.default_rng(seed)
-    return pixels, judging_folds(pixels, (rows, columns), folds, coverage, rng)
+    return pixels, judging_folds(pixels, source.shape, folds, coverage, rng, scenes)
 
 
 def _parts(
@@ -144,7 +149,7 @@ def leave_out(
     if not options.folds or not all(model.training["finished"] for model in models):
         return nothing_left_out(pixels)
     source, device = task.scene.source, task.config.device
-    parts = parts_without(task.positives, options.folds, options.seed)
+    parts = parts_without(source, task.positives, options.folds, options.seed)
     jobs, threads = shared_out(task, min(jobs, len(parts)))
     how = (threads, checkpoint_every, resume)
     going_on = True
