@@ -322,7 +322,7 @@ def coverage_of(positive: IntArray, shape: tuple[int, int], scenes: Windows = ()
 
 
 def _coverage_of_scenes(positive: IntArray, shape: tuple[int, int], scenes: Windows) -> Coverage:
-    """Whether labels come from all over several scenes, from a part of them, or from a patch or two.
+    """Whether labels come from all over several scenes, from a part, or from a patch or two.
 
     A scene is covered where its own labels lie all over it; a small one, which has no elsewhere, by
     any label. Labels come from all over if most of the area is (`COVERED`), in `PLACES` places.

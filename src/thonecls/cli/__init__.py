@@ -13,7 +13,7 @@ from cyclopts import CycloptsError, MissingArgumentError
 from rich.markup import escape
 
 from thonecls.cli import benchmark, catalogues, scenes, studio  # noqa: F401  # they add their commands
-from thonecls.cli.app import INTERRUPTED, app, errors
+from thonecls.cli.app import INTERRUPTED, app, errors, with_flags
 from thonecls.errors import ThoneclsError
 from thonecls.io.drivers import keep_from_networks
 
@@ -21,7 +21,11 @@ LONGEST = 2000  # characters of an error
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; exits 0, 2 on an error that the user can correct, 130 after Ctrl-C."""
+    """Run the command line.
+
+    Exits 0; 2 on an error that the user can correct; 3 if some of many scenes could not be mapped;
+    130 after Ctrl-C.
+    """
     arguments = sys.argv[1:] if arguments is None else arguments
     keep_from_networks()
     for stream in (sys.stdout, sys.stderr):
@@ -34,7 +38,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         app(arguments, exit_on_error=False, print_error=False)
     except ThoneclsError as error:
-        _fail(_with_flags(error), arguments)
+        _fail(with_flags(error), arguments)
     except MissingArgumentError as error:
         _fail(_missing(error), arguments)
     except CycloptsError as error:
@@ -48,14 +52,6 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         errors.print("stopped")
         sys.exit(INTERRUPTED)
-
-
-def _with_flags(error: ThoneclsError) -> str:
-    """The error's words, with the options that help as flags: 'bands_axis' is --bands-axis."""
-    words = str(error)
-    for name in error.options:
-        words = words.replace(f"'{name}'", f"--{name.replace('_', '-')}")
-    return words
 
 
 def _missing(error: MissingArgumentError) -> str:

@@ -85,25 +85,36 @@ def is_array(path: Path) -> bool:
     return path.suffix.lower() in ARRAYS
 
 
+def read_scenes(
+    given: Path | Sequence[Path],
+    options: SceneOptions | None = None,
+    *,
+    labels: Path | None = None,
+    label_options: LabelOptions | None = None,
+) -> SceneInput:
+    """Open a scene, or several as one (see `find_scenes`); labels: as for `read_scene`."""
+    options = options or SceneOptions()
+    listed = [Listed(given.stem, given)] if isinstance(given, Path) and not is_many(given) else None
+    listed = listed or find_scenes(given)
+    if len(listed) > 1:
+        return _open_mosaic(given, listed, options, labels, label_options)
+    return read_scene(listed[0].path, options, labels=labels, label_options=label_options)
+
+
 def read_scene(
-    path: Path | Sequence[Path],
+    path: Path,
     options: SceneOptions | None = None,
     *,
     labels: Path | None = None,
     label_options: LabelOptions | None = None,
     bands: int | None = None,
 ) -> SceneInput:
-    """Open a scene, or several as one (see `find_scenes`); no more is read than tells its size.
+    """Open a scene; only what is needed to know its size is read.
 
     labels, bands: a file of labels, or the bands of a model, that tell which axis of an array
     holds the bands.
     """
     options = options or SceneOptions()
-    if not isinstance(path, Path) or is_many(path):
-        listed = find_scenes(path)
-        if len(listed) > 1:
-            return _open_mosaic(path, listed, options, labels, label_options)
-        path = listed[0].path
     if is_array(path):
         return _open_array(path, options, labels, label_options or LabelOptions(), bands)
     choice = BandChoice(
@@ -150,9 +161,7 @@ def _open_mosaic(
     notes = dict.fromkeys(note for scene in scenes for note in scene.notes)
     path = given if isinstance(given, Path) else listed[0].path.parent
     grid = Grid(mosaic.shape, parts=parts)
-    return SceneInput(
-        path, mosaic, grid, scenes[0].wavelengths, (*notes, f"{len(parts)} scenes"), tuple(scenes)
-    )
+    return SceneInput(path, mosaic, grid, scenes[0].wavelengths, tuple(notes), tuple(scenes))
 
 
 def _matched(scene: SceneInput, first: SceneInput) -> SceneInput:
@@ -256,8 +265,8 @@ def read_labels(path: Path, grid: Grid, options: LabelOptions | None = None) -> 
     """The pixels that a file of labels marks on a scene's grid, whatever its kind.
 
     Of several scenes, one layer may mark all, or each has a file that is called like it (see
-    `find_labels`); scenes may be without any. With the answers and negatives that the options name, or that the file itself has in a column
-    `present`.
+    `find_labels`); scenes may be without any. With the answers and negatives that the options name,
+    or that the file itself has in a column `present`.
     """
     options = options or LabelOptions()
     found = _read_marked(path, grid, options)
@@ -291,14 +300,14 @@ def read_labels(path: Path, grid: Grid, options: LabelOptions | None = None) -> 
 
 
 def _in_scenes(path: Path, grid: Grid, read: Callable[[Path, Grid], Any]) -> list[Any]:
-    """What is read for each scene of a mosaic, None where there is nothing; none at all is an error.
+    """What is read for each scene of a mosaic, None where nothing is; all None is an error.
 
     path: one file for all, or one for each (see `find_labels`).
     """
     each = find_labels(path, [part.name for part in grid.parts]) if is_list(path) else None
     if each is None and _holds_pixels(path):
         raise LabelError(
-            f"{path.name} tells rows and columns, but not of which of the {len(grid.parts)} scenes: "
+            f"{path.name} tells rows and columns, but not of which of {len(grid.parts)} scenes: "
             "give a folder with a file for each, called like its scene, or a layer with coordinates"
         )
     found, refused = [], []
@@ -433,7 +442,7 @@ def read_truth(
     options = options or LabelOptions()
     if grid.parts:
         parts = _in_scenes(
-            path, grid, lambda file, own: read_truth(file, own, options, negative=negative)
+            path, grid, lambda file, own: _read_truth_of_part(file, own, options, negative)
         )
         of_class, tested = np.zeros((2, *grid.shape), dtype=bool)
         for part, found in zip(grid.parts, parts, strict=True):
@@ -460,6 +469,30 @@ def read_truth(
     if not labelled.any():
         raise LabelError(f"{path.name} labels no pixel: check that it is the right file")
     return of_class, labelled
+
+
+def _read_truth_of_part(
+    path: Path, grid: Grid, options: LabelOptions, negative: str | None
+) -> tuple[BoolArray, BoolArray]:
+    """What is known of a scene of several, in which the class need not be."""
+    try:
+        return read_truth(path, grid, options, negative=negative)
+    except NoLabelError:
+        nowhere: BoolArray = np.zeros(grid.shape, dtype=bool)
+        if not is_vector(path) or _holds_pixels(path):
+            labelled = _labelled(path, grid, options)
+            return nowhere, labelled if options.target is not None else ~nowhere
+        if negative is None:
+            raise
+        other = burn_positives(
+            path,
+            grid,
+            layer=options.layer,
+            where=negative,
+            all_touched=options.all_touched,
+            crs=options.crs,
+        )
+        return nowhere, other.mask
 
 
 def _labelled(path: Path, grid: Grid, options: LabelOptions) -> BoolArray:

@@ -1,4 +1,4 @@
-"""Scenes by file, pattern, folder, list file or STAC on disk: which files are meant, and their names."""
+"""Scenes by file, pattern, folder, list or STAC on disk: which files are meant, and their names."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _has_data(header: Path, files: Sequence[Path]) -> bool:
 
 
 def _folder(folder: Path) -> Iterator[tuple[str, Path]]:
-    """The scenes in a folder; one of bands, or of a product with its metadata, is a scene itself."""
+    """The scenes in a folder; one of bands, or a product with its metadata, is a scene itself."""
     files = sorted(f for f in folder.iterdir() if f.is_file() and not f.name.startswith("."))
     headers = {f.with_suffix("") for f in files if f.suffix.lower() == ".hdr"}
     endings = (*(ending for ending in RASTERS if ending), *CUBES, *ARRAYS)
@@ -150,7 +150,7 @@ def _has_bands(path: Path) -> bool:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, Path]]:
-    """The paths in a list, relative to where it lies; empty lines and those after # do not count."""
+    """The paths in a list, relative to where it lies, but for empty lines and those after #."""
     text = _read(path)
     lines = [line.strip() for line in text.splitlines()]
     found = [path.parent / line for line in lines if line and not line.startswith("#")]
@@ -245,8 +245,8 @@ def _on_disk(href: Any, path: Path) -> Path:
     parts = urlparse(href if isinstance(href, str) else "")
     if not parts.path or (parts.scheme not in ("", "file") and len(parts.scheme) > 1):
         raise FileError(
-            f"{path.name} links to {str(href)[:200]!r}, which is no file on this disk: copy it here, and "
-            "link to the copy"
+            f"{path.name} links to {str(href)[:200]!r}, which is no file on this disk: copy it "
+            "here, and link to the copy"
         )
     if parts.scheme == "file":
         return Path(unquote(parts.path))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -252,8 +253,12 @@ def _threads(count: int) -> Iterator[None]:
 
 @contextmanager
 def _stoppable() -> Iterator[OnStep | None]:
-    """In a process of its own, Ctrl-C asks for an orderly end, as it does in the first one."""
-    if multiprocessing.parent_process() is None:
+    """In a process of its own, Ctrl-C asks for an orderly end, as it does in the first one.
+
+    Not in a thread, as a cluster's workers have them: there nobody is at the keys.
+    """
+    alone = threading.current_thread() is threading.main_thread()
+    if multiprocessing.parent_process() is None or not alone:
         yield None
         return
     asked: list[int] = []

@@ -40,8 +40,8 @@ def match_bands(
             return every, f"{counts}; matched by position, for wavelengths are unknown"
         unknown = f"{whose}'s" if wavelengths is None else "the scene's"
         raise ModelError(
-            f"{counts}, and {unknown} wavelengths are unknown: give the same bands in the same order "
-            "(choose them by number), or files that name their wavelengths"
+            f"{counts}, and {unknown} wavelengths are unknown: give the same bands in the same "
+            "order (choose them by number), or files that name their wavelengths"
         )
     wanted, found = np.asarray(wavelengths), np.asarray(source.wavelengths)
     away = np.abs(wanted[:, None] - found)

@@ -72,7 +72,7 @@ def write_points(
     if grid.parts:
         geometry, crs = _centres_of_scenes(grid, numbers, rows, across)
     else:
-        geometry, crs = _centres(grid, rows, across), grid.crs
+        geometry, crs = _centres(grid, rows, across), grid.crs or ""
     frame = geopandas.GeoDataFrame({**table, PRESENT: answers}, geometry=geometry, crs=crs).astype(
         {PRESENT: "Int32"}
     )
