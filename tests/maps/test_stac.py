@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 import shapely
@@ -17,8 +19,11 @@ pystac = pytest.importorskip("pystac")
 
 def validate_core(item: dict[str, object]) -> None:
     """By the schemas that pystac carries; those of extensions lie on a server."""
-    validation = pytest.importorskip("pystac.validation.stac_validator")
-    checked = validation.JsonSchemaSTACValidator()
+    if find_spec("jsonschema") is None:
+        return
+    from pystac.validation.stac_validator import JsonSchemaSTACValidator
+
+    checked = JsonSchemaSTACValidator()
     version = pystac.get_stac_version()
     assert item["stac_version"] == version
     checked.validate_core(item, pystac.STACObjectType.ITEM, version)
@@ -27,7 +32,7 @@ def validate_core(item: dict[str, object]) -> None:
 UTM = CRS.from_epsg(32633).to_wkt()
 
 
-def made(folder: Path, grid: Grid) -> dict[str, object]:
+def made(folder: Path, grid: Grid) -> dict[str, Any]:
     (folder / "map.tif").write_bytes(b"")
     return describe_item(
         folder,
@@ -65,7 +70,7 @@ def test_a_map_across_the_180th_meridian_has_two_outlines(tmp_path: Path) -> Non
     outline = shapely.geometry.shape(item["geometry"])
     assert outline.geom_type == "MultiPolygon"
     assert outline.is_valid
-    west, _, east, _ = item["bbox"]  # type: ignore[misc]
+    west, _, east, _ = item["bbox"]
     assert west > 170
     assert east < -170
 
@@ -73,6 +78,5 @@ def test_a_map_across_the_180th_meridian_has_two_outlines(tmp_path: Path) -> Non
 def test_a_crs_without_a_code_is_told_as_wkt(tmp_path: Path) -> None:
     crs = CRS.from_proj4("+proj=laea +lat_0=48 +lon_0=9 +units=m").to_wkt()
     facts = made(tmp_path, Grid((5, 5), (10.0, 0.0, 0.0, 0.0, -10.0, 0.0), crs))["properties"]
-    assert isinstance(facts, dict)
     assert facts["proj:code"] is None
     assert CRS.from_wkt(facts["proj:wkt2"]) == CRS.from_wkt(crs)

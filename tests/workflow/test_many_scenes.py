@@ -89,7 +89,7 @@ def test_points_are_drawn_over_all_scenes_and_read_back(trained: Path, tmp_path:
     assert frame["scene"].nunique() > 2
     frame["present"] = 1
     frame.to_file(points, driver="GPKG")
-    assert verify_run(trained, points).points == 24
+    assert verify_run(trained, points).answered == 24
     assert len(geopandas.read_file(suggest_places(trained, tmp_path / "places", size=5))) == 5
 
 
