@@ -34,7 +34,7 @@ def asked_of_training(
     if not METHODS[options.method].network:
         settings = {name: settings[name] for name in ("unlabeled", "device")}
     asked = {
-        "cube": str(scene.path.resolve()),
+        "cube": [str(one.path.resolve()) for one in scene.parts] or str(scene.path.resolve()),
         "scene content": scene_stamp(scene),
         "labels": str(labels.path.resolve()),
         "labelled pixels": _labels_digest(labels),
