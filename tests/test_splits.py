@@ -16,18 +16,23 @@ from thonecls.splits import (
     PLOT_TESTED,
     PROTOCOLS,
     BoolArray,
+    Coverage,
     Labels,
     Split,
     check_labels,
+    coverage_of,
     draw_labels,
     fixed_split,
     half_split,
     hold_out,
+    judging_folds,
     noisy_split,
     paper_split,
+    place_folds,
     plot_split,
     positive_mask,
     resampled_split,
+    scene_of,
     spatial_split,
 )
 
@@ -386,3 +391,52 @@ def test_noise_needs_other_classes_and_a_share() -> None:
     for wrong in (0.0, 1.0):
         with pytest.raises(LabelError, match="a share between 0 and 1 of the positives is wrong"):
             noisy_split(truth, 1, positives=20, wrong=wrong)
+
+
+# Several scenes
+
+SIDE, SCENES = 20, 6
+ROW_OF_SCENES = [
+    (slice(0, SIDE), slice(i * (SIDE + 32), i * (SIDE + 32) + SIDE)) for i in range(SCENES)
+]
+MOSAIC = (SIDE, SCENES * (SIDE + 32))
+
+
+def in_scenes(numbers: list[int], each: int = 12) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Labels in some of the scenes, scattered over each."""
+    rng = np.random.default_rng(0)
+    mask = np.zeros(MOSAIC, dtype=bool)
+    for number in numbers:
+        rows, columns = ROW_OF_SCENES[number]
+        at = rng.choice(SIDE**2, each, replace=False)
+        mask[rows, columns].flat[at] = True
+    return np.flatnonzero(mask)
+
+
+@pytest.mark.parametrize("coverage", ["all", "part", "patch"])
+def test_folds_are_of_whole_scenes_where_enough_have_labels(coverage: Coverage) -> None:
+    pixels = in_scenes([0, 1, 3, 4, 5])
+    rng = np.random.default_rng(0)
+    fold, apart = judging_folds(pixels, MOSAIC, 3, coverage, rng, ROW_OF_SCENES)
+    scene = scene_of(pixels, MOSAIC, ROW_OF_SCENES)
+    assert all(len(np.unique(fold[scene == number])) == 1 for number in np.unique(scene))
+    assert np.unique(fold).tolist() == [0, 1, 2]
+    assert all((apart[k] == (fold != k)).all() for k in range(3))
+
+
+def test_no_fold_of_places_lies_in_two_scenes() -> None:
+    pixels = in_scenes([1, 2], each=60)
+    fold, _ = place_folds(pixels, MOSAIC, 4, ROW_OF_SCENES)
+    scene = scene_of(pixels, MOSAIC, ROW_OF_SCENES)
+    assert len(np.unique(fold)) == 4
+    assert all(len(np.unique(scene[fold == k])) == 1 for k in range(4))
+
+
+def test_labels_in_most_scenes_come_from_all_over() -> None:
+    found = [
+        coverage_of(in_scenes(some), MOSAIC, ROW_OF_SCENES)
+        for some in ([0, 1, 2, 3], [0, 1, 2], [4])
+    ]
+    assert found == ["all", "part", "part"]
+    crowded = np.flatnonzero(np.pad(np.ones((6, 6), bool), ((0, 14), (0, MOSAIC[1] - 6))))
+    assert coverage_of(crowded, MOSAIC, ROW_OF_SCENES) == "patch"

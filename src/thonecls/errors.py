@@ -21,6 +21,10 @@ class LabelError(ThoneclsError, ValueError):
     """Labels that do not fit the scene, or are too few to learn from."""
 
 
+class NoLabelError(LabelError):
+    """Labels of which none marks a pixel of the scene: of several scenes, others may have some."""
+
+
 class ConfigError(ThoneclsError, ValueError):
     """A setting outside its range."""
 

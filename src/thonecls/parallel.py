@@ -129,7 +129,7 @@ def _connect(address: str) -> Any:
     except (TypeError, RuntimeError) as error:  # as Dask says that certificates are missing
         raise ConfigError(
             f"cannot speak to {address} as Dask is configured here ({error}): see TLS in "
-            "docs/own-scene.md"
+            "docs/cluster.md"
         ) from error
     except (OSError, ValueError, AssertionError) as error:  # the last: its loop started too late
         raise ConfigError(

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from thonecls.splits import Coverage, IntArray, blocks_of, coverage_of
+from thonecls.splits import Coverage, IntArray, Windows, blocks_of, coverage_of, scene_of
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
@@ -45,9 +45,16 @@ class Places:
 
 
 def find_places(
-    labels: IntArray, shape: tuple[int, int], *, north_up: bool = False, unlike: float | None = None
+    labels: IntArray,
+    shape: tuple[int, int],
+    *,
+    north_up: bool = False,
+    unlike: float | None = None,
+    scenes: Windows = (),
 ) -> Places:
     """Where labels, by flat index, lie in a scene of this shape; north_up: names by the compass.
+
+    scenes: of a mosaic, which has no quarters; how far labels are is told of scenes with labels.
 
     >>> found = find_places(np.array([0, 5, 300]), (100, 100))
     >>> found.coverage, found.blocks, found.half
@@ -62,9 +69,13 @@ def find_places(
     half = next(
         (f"{h} half" for h, (i, j) in zip(halves, pairs, strict=True) if bare[i] and bare[j]), None
     )
-    away = distances(labels, shape, *lattice(shape))
+    if scenes:
+        bare, half = np.zeros(4, dtype=bool), None
+        away = _distances_in_scenes(labels, shape, scenes)
+    else:
+        away = distances(labels, shape, *lattice(shape))
     return Places(
-        coverage_of(labels, shape),
+        coverage_of(labels, shape, scenes),
         int(labels.size),
         int(np.unique(blocks_of(labels, shape)).size),
         tuple(name for name, none in zip(names, bare, strict=True) if none),
@@ -73,6 +84,20 @@ def find_places(
         float(away.max()),
         unlike,
     )
+
+
+def _distances_in_scenes(labels: IntArray, shape: tuple[int, int], scenes: Windows) -> FloatArray:
+    """How far pixels lie from the nearest label of their scene, in scenes that have any: (n,)."""
+    scene = scene_of(labels, shape, scenes)
+    rows, columns = np.divmod(labels, shape[1])
+    found = []
+    for number in np.unique(scene):
+        down, across = scenes[number]
+        size = down.stop - down.start, across.stop - across.start
+        own = scene == number
+        inside = (rows[own] - down.start) * size[1] + columns[own] - across.start
+        found.append(distances(inside, size, *lattice(size)).ravel())
+    return np.concatenate(found)
 
 
 def lattice(shape: tuple[int, int], side: int = 200) -> tuple[IntArray, IntArray]:

@@ -250,6 +250,17 @@ CHECKPOINT = {
     "history": listed(listed(of_type("a number", int, float))),
     "seconds": number(0),
 }
+
+
+def _is_scene(value: Any) -> bool:
+    """Whether it tells a scene of several: its name, which is a folder's, and its corner."""
+    if not isinstance(value, dict) or not isinstance(name := value.get("name"), str):
+        return False
+    plain = 0 < len(name) <= 255 and not set(name) & set("/\\\0") and name not in (".", "..")
+    corner = (value.get("row"), value.get("column"))
+    return plain and all(whole(0, 2**40).holds(at) for at in corner)
+
+
 # What a report is made from, of what run.json holds.
 RUN = {
     **dict.fromkeys(("cube", "labels", "out"), text()),
@@ -276,6 +287,11 @@ RUN = {
             "scene_crs",
         ),
         or_none(text()).optional,
+    ),
+    "scenes": Rule(
+        "a list of scenes, each with a name and where it begins",
+        lambda v: isinstance(v, list) and len(v) <= MOST_LIST and all(map(_is_scene, v)),
+        needed=False,
     ),
     "scores": Rule(
         "numbers by name",

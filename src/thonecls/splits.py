@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -27,13 +27,17 @@ EACH_HALF = 0.1  # of the labels lies in every half of a scene that is labelled 
 SPANNED = 0.45  # of the rows, and of the columns, lies between the first and the last label there
 AROUND = 2  # pixels about a label that are its neighbours
 CROWDED = 0.25  # of the pixels around labels that are labelled: more is a patch
+COVERED = 0.5  # of the area of several scenes: if more has labels, they come from all over
+NO_ELSEWHERE = 25  # blocks: a scene of fewer is labelled all over by any label
 PATCH = 24  # pixels: labels that but for a few lie within so many rows and columns are a patch
 FEW_APART = 0.05  # of the labels may lie beyond either end of these
 APART = 8  # pixels between labels of a fold of places and those that its model learns from
+FAR = 1e7  # pixels between places in two scenes
 LLOYD = 20  # rounds of k-means
 WRONG = 0.05  # of the positives, where labels are noisy
 KNOWN = 0.5  # of the unlabeled pixels of a training are negatives, where some are known
 Coverage = Literal["all", "part", "patch"]
+Windows = Sequence[tuple[slice, slice]]  # where the scenes of a mosaic lie; none of a single scene
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,29 +211,63 @@ def judging_folds(
     folds: int,
     coverage: Coverage,
     rng: np.random.Generator,
+    scenes: Windows = (),
 ) -> Folds:
     """Folds whose labels lie as far from those learnt from as the class does that is to be found.
 
     Labels all over a scene are a sample of it: any other pixel of the class lies as near to a label
     as they do to each other, so they are dealt out at random, in blocks where they touch. Else
-    nobody labelled where the map is to be right, and whole places are left out.
+    nobody labelled where the map is to be right, and whole places are left out. Where as many
+    scenes have labels as there are to be folds, whole scenes are left out, however labels lie.
     """
-    if coverage != "all":
-        return place_folds(pixels, shape, folds)
+    by_scene = len(np.unique(scene_of(pixels, shape, scenes))) >= max(2, folds)
+    if coverage != "all" or by_scene:
+        return place_folds(pixels, shape, folds, scenes)
     fold = fold_labels(pixels, shape, min(folds, pixels.size), rng)
     return Folds(fold, np.stack([fold != k for k in range(int(fold.max()) + 1)]))
 
 
-def place_folds(pixels: IntArray, shape: tuple[int, int], folds: int) -> Folds:
+def scene_of(pixels: IntArray, shape: tuple[int, int], scenes: Windows) -> IntArray:
+    """The number of the scene that each pixel of a mosaic lies in; 0 of a single scene.
+
+    >>> left, right = (slice(0, 5), slice(0, 5)), (slice(0, 5), slice(15, 20))
+    >>> scene_of(np.array([3, 17, 24]), (5, 20), [left, right]).tolist()
+    [0, 1, 0]
+    """
+    rows, columns = np.divmod(pixels, shape[1])
+    found = np.zeros(pixels.size, dtype=np.int64)
+    for number, (down, across) in enumerate(scenes):
+        inside = (rows >= down.start) & (rows < down.stop)
+        found[inside & (columns >= across.start) & (columns < across.stop)] = number
+    return found
+
+
+def _scene_folds(scene: IntArray, folds: int) -> Folds:
+    """Whole scenes in folds of about as many labels, those that follow each other together."""
+    _, number, count = np.unique(scene, return_inverse=True, return_counts=True)
+    middle = np.cumsum(count) - count / 2
+    fold = np.minimum((middle / scene.size * folds).astype(np.int64), folds - 1)
+    _, fold = np.unique(fold[number], return_inverse=True)  # without empty ones
+    return Folds(fold, np.stack([fold != k for k in range(int(fold.max()) + 1)]))
+
+
+def place_folds(
+    pixels: IntArray, shape: tuple[int, int], folds: int, scenes: Windows = ()
+) -> Folds:
     """Labels, by flat index, in so many folds or fewer, each of neighbouring places.
 
     Labels within a block of `BLOCK` pixels stay together, so labels of one place are one fold. A
-    model for a fold learns from no label within `APART` pixels of it.
+    model for a fold learns from no label within `APART` pixels of it. scenes: of a mosaic; where
+    enough of them have labels a fold is of whole scenes, else no fold is of places in two of them.
 
     >>> place_folds(np.array([0, 1, 50, 51, 9950, 9951]), (100, 100), 3).fold.tolist()
     [0, 0, 1, 1, 2, 2]
     """
     at = np.stack(np.divmod(pixels, shape[1]), axis=1).astype(np.float64)
+    scene = scene_of(pixels, shape, scenes)
+    if len(np.unique(scene)) >= max(2, folds):
+        return _scene_folds(scene, folds)
+    at[:, 0] += FAR * scene
     blocks, block_of = np.unique(blocks_of(pixels, shape), return_inverse=True)
     count = np.bincount(block_of)
     middles = np.stack([np.bincount(block_of, at[:, i]) / count for i in (0, 1)], axis=1)
@@ -256,14 +294,18 @@ def place_folds(pixels: IntArray, shape: tuple[int, int], folds: int) -> Folds:
     return Folds(fold.astype(np.int64), apart)
 
 
-def coverage_of(positive: IntArray, shape: tuple[int, int]) -> Coverage:
+def coverage_of(positive: IntArray, shape: tuple[int, int], scenes: Windows = ()) -> Coverage:
     """Whether labels, by flat index, lie all over a scene of this shape, in a part, or in a patch.
+
+    scenes: of a mosaic, each of which is looked at (see `_coverage_of_scenes`).
 
     >>> coverage_of(np.arange(0, 100 * 100, 97), (100, 100))
     'all'
     >>> coverage_of(np.arange(0, 50 * 100, 97), (100, 100)), coverage_of(np.arange(9), (100, 100))
     ('part', 'patch')
     """
+    if scenes:
+        return _coverage_of_scenes(positive, shape, scenes)
     rows, columns = np.divmod(positive, shape[1])
     before = np.array([(rows < shape[0] / 2).mean(), (columns < shape[1] / 2).mean()])
     spanned = min(np.ptp(rows) / shape[0], np.ptp(columns) / shape[1])
@@ -282,6 +324,32 @@ def coverage_of(positive: IntArray, shape: tuple[int, int]) -> Coverage:
     ends = np.quantile(np.stack([rows, columns]), (FEW_APART, 1 - FEW_APART), axis=1)
     small = np.ptp(ends, axis=0).max() <= min(PATCH, max(shape) / 4)
     return "patch" if small else "part"
+
+
+def _coverage_of_scenes(positive: IntArray, shape: tuple[int, int], scenes: Windows) -> Coverage:
+    """Whether labels come from all over several scenes, from a part, or from a patch or two.
+
+    A scene is covered where its own labels lie all over it; a small one, which has no elsewhere, by
+    any label. Labels come from all over if most of the area is (`COVERED`), in `PLACES` places.
+    """
+    scene = scene_of(positive, shape, scenes)
+    rows, columns = np.divmod(positive, shape[1])
+    found: list[Coverage] = []
+    area = covered = 0
+    for number, (down, across) in enumerate(scenes):
+        size = down.stop - down.start, across.stop - across.start
+        area += size[0] * size[1]
+        own = scene == number
+        if not own.any():
+            continue
+        inside = (rows[own] - down.start) * size[1] + columns[own] - across.start
+        found.append(coverage_of(inside, size))
+        if found[-1] == "all" or size[0] * size[1] < NO_ELSEWHERE * BLOCK**2:
+            covered += size[0] * size[1]
+    places = len(np.unique(blocks_of(positive, shape)))
+    if places >= PLACES and covered > COVERED * area:
+        return "all"
+    return "patch" if len(found) <= 2 and set(found) == {"patch"} else "part"
 
 
 def check_positives(positive: IntArray, shape: tuple[int, int]) -> None:

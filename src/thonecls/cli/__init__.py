@@ -21,7 +21,11 @@ LONGEST = 2000  # characters of an error
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; exits 0, 2 on an error that the user can correct, 130 after Ctrl-C."""
+    """Run the command line.
+
+    Exits 0; 2 on an error that the user can correct; 3 if some of many scenes could not be mapped;
+    130 after Ctrl-C.
+    """
     arguments = sys.argv[1:] if arguments is None else arguments
     keep_from_networks()
     for stream in (sys.stdout, sys.stderr):

@@ -19,6 +19,7 @@ from thonecls.methods import METHODS, unknown_method
 from thonecls.version import __version__
 
 SPAN = 8  # numbers in a list that are shown one by one
+SOME_FAILED = 3  # the exit code where some of many scenes could not be mapped
 INTERRUPTED = 130  # the exit code that shells use after Ctrl-C
 # Of a summary, what is not shown: it is in the folder, and `info` shows it in full.
 IN_FOLDER = ("config", "versions", "files", "asked")
@@ -142,14 +143,24 @@ LabelsFile = Annotated[
     Parameter(
         help="Where the class is: a layer of points, lines or polygons (.gpkg, .shp, .geojson, "
         ".kml, .fgb, .csv of lon,lat or x,y), a raster or array of 1/0 or of class numbers with "
-        "--target, or a .csv of row,column."
+        "--target, or a .csv of row,column. Of several scenes one layer for all, or a pattern or "
+        "folder of files called like the scenes; scenes without labels serve as unlabeled."
     ),
 ]
 SceneFile = Annotated[
     Path,
     Parameter(
         help="The scene: GeoTIFF, ENVI, NetCDF, HDF5 or whatever else GDAL reads, a folder of "
-        "single bands, or a 3-D array in a .npy, .npz or .mat file."
+        "single bands, or a 3-D array in a .npy, .npz or .mat file. Several are learnt from "
+        "together: a pattern such as 'tiles/*.tif', a folder of scenes, a .txt with a scene in "
+        "each line, or a STAC collection on disk."
+    ),
+]
+MoreFiles = Annotated[
+    Path,
+    Parameter(
+        name="more",
+        show=False,  # what a shell makes of tiles/*.tif labels.gpkg
     ),
 ]
 DataRoot = Annotated[
@@ -157,6 +168,20 @@ DataRoot = Annotated[
     Parameter(help="Folder with the datasets' files; else THONECLS_DATA, else ./data."),
 ]
 Seed = Annotated[int, Parameter(help="Seed of everything random: same seed, same result.")]
+
+
+def scenes_and_labels(
+    scene: Path, labels: Path | None, more: tuple[Path, ...]
+) -> tuple[Path | list[Path], Path | None]:
+    """What is given: the labels come last, whatever a shell made of a pattern before them.
+
+    >>> scenes_and_labels(Path("a.tif"), Path("b.tif"), (Path("labels.gpkg"),))[1].name
+    'labels.gpkg'
+    """
+    if labels is None or not more:
+        return scene, labels
+    *others, last = more
+    return [scene, labels, *others], last
 
 
 def given_settings(overrides: TrainConfig) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import json
 import signal
 import sys
 import time
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Literal
 
@@ -36,7 +37,7 @@ class Display:
         self.stage, self.told, self.fold = "", 0.0, (0, 0)
         self.stopping = False
         self.previous: Any = None
-        self.plan, self.training = "", "training"
+        self.plan, self.training, self.mapping = "", "training", "mapping"
         self.bar = Bar(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -78,6 +79,18 @@ class Display:
             self.bar.reset(self.task, description="judging", note="", total=total)
         self.bar.update(self.task, completed=done, note=f"{done} of {total} trainings")
 
+    def on_training(self, done: int, total: int) -> None:
+        """Show how many networks a cluster has trained."""
+        if self.bar.tasks[0].description != "training":
+            self._show(self.plan)
+            self.bar.reset(self.task, description="training", note="", total=total)
+        self.bar.update(self.task, completed=done, note=f"{done} of {total} networks")
+
+    def on_scene(self, name: str, number: int, total: int) -> Callable[[int, int], None]:
+        """Show which of many scenes is mapped; hears of its windows."""
+        self.mapping = "mapping" if total == 1 else f"mapping {name}, {number} of {total}"
+        return self.on_window
+
     def on_step(self, progress: Progress[Any]) -> bool:
         """Show a step of training; True asks training to end here."""
         if self.previous is None:
@@ -103,9 +116,9 @@ class Display:
         """Show how many pixels are mapped; from here on Ctrl-C stops at once."""
         self._release()
         self._line("map", done, total)
-        if self.bar.tasks[0].description != "mapping":
+        if self.bar.tasks[0].description != self.mapping:
             self._show("")
-            self.bar.reset(self.task, description="mapping", note="", total=total)
+            self.bar.reset(self.task, description=self.mapping, note="", total=total)
         self.bar.update(
             self.task, completed=done, note=f"{done / 1e6:.2f} of {total / 1e6:.2f} Mpx"
         )

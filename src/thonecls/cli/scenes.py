@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import json as jsonlib
 import os
 import shlex
@@ -16,11 +15,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from thonecls.cli.app import (
+    SOME_FAILED,
     DemoPreset,
     Json,
     LabelFlags,
     LabelSettings,
     LabelsFile,
+    MoreFiles,
     Out,
     Overrides,
     ProgressForm,
@@ -35,14 +36,15 @@ from thonecls.cli.app import (
     errors,
     given_settings,
     resolve,
+    scenes_and_labels,
     with_flags,
 )
-from thonecls.errors import ConfigError, FileError
+from thonecls.errors import ConfigError, ThoneclsError
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig, preset_for
 
 if TYPE_CHECKING:
-    from thonecls.workflow import CheckSummary, TruthFile
+    from thonecls.workflow import CheckSummary, Outcome, TruthFile
     from thonecls.workflow.summaries import Finding
 
 # Commands import what they run: help and typos must not wait for it.
@@ -118,7 +120,7 @@ def demo(
 def check(
     scene: SceneFile,
     labels: LabelsFile | None = None,
-    *,
+    *more: MoreFiles,
     preset: ScenePreset = None,
     config: Settings = Overrides(),  # noqa: B008
     scene_options: SceneSettings = SceneFlags(),  # noqa: B008
@@ -137,12 +139,13 @@ def check(
     """
     from thonecls.workflow import check_scene
 
+    scenes, layer = scenes_and_labels(scene, labels, more)
     found = check_scene(
-        scene,
-        labels,
+        scenes,
+        layer,
         scene_options=scene_options,
         label_options=label_options,
-        config=resolve(_preset(preset, scene, labels, scene_options, label_options), config),
+        config=resolve(_preset(preset, scenes, layer, scene_options, label_options), config),
         method=_usual_method(preset, 1, config),
         picture=picture,
     )
@@ -175,7 +178,7 @@ def _print_findings(found: CheckSummary) -> None:
 def train(
     scene: SceneFile,
     labels: LabelsFile,
-    *,
+    *more: MoreFiles,
     out: Out = Path("run"),
     preset: ScenePreset = None,
     method: Annotated[
@@ -230,6 +233,13 @@ def train(
     checkpoint_every: Annotated[
         float, Parameter(help="Seconds of training between two checkpoints.")
     ] = CHECKPOINT_SECONDS,
+    dask: Annotated[
+        str | None,
+        Parameter(
+            help="Address of a Dask scheduler whose workers train the networks of all seeds and "
+            "folds, and score the windows of the maps."
+        ),
+    ] = None,
     scene_options: SceneSettings = SceneFlags(),  # noqa: B008
     label_options: LabelSettings = LabelFlags(),  # noqa: B008
     config: Settings = Overrides(),  # noqa: B008
@@ -241,9 +251,12 @@ def train(
     Writes the model, the map (map.tif and probability.tif with styles for QGIS, polygons.gpkg;
     .npy for array files), overview.png, report.html and run.json. Ctrl-C ends training early and
     keeps the model; --resume continues from there, or from the last checkpoint after a crash, to
-    the same result.
+    the same result. Of several scenes, which must have the same bands and unit, the maps lie in
+    scenes/NAME.
 
     Example: thonecls train scene.tif plants.gpkg --out run
+
+    Example: thonecls train 'tiles/*.tif' crowns.gpkg --label oak --out run
 
     Example: thonecls train scene.mat truth.mat --target 3 --method matched-filter --out run
     """
@@ -264,13 +277,15 @@ def train(
         minimum_area=minimum_area,
         polygons=polygons,
     )
+    scenes, layer = scenes_and_labels(scene, labels, more)
+    assert layer is not None
     with Display(errors, quiet=json, form=progress) as display:
         summary = train_scene(
-            scene,
-            labels,
+            scenes,
+            layer,
             out,
             config=resolve(
-                _preset(preset, scene, labels, scene_options, label_options), config, method
+                _preset(preset, scenes, layer, scene_options, label_options), config, method
             ),
             options=options,
             scene_options=scene_options,
@@ -280,9 +295,11 @@ def train(
             resume=resume,
             checkpoint_every=checkpoint_every,
             jobs=os.cpu_count() or 1,
+            dask=dask,
             on_plan=display.on_plan,
             on_step=display.on_step,
             on_fold=display.on_fold,
+            on_training=display.on_training,
             on_window=display.on_window,
         )
     return conclude(summary.as_dict(), json)
@@ -296,7 +313,7 @@ def _usual_method(preset: str | None, seeds: int, config: TrainConfig) -> str:
 
 def _preset(
     given: str | None,
-    scene: Path,
+    scene: Path | list[Path],
     labels: Path | None,
     scene_options: SceneOptions,
     label_options: LabelOptions,
@@ -304,9 +321,9 @@ def _preset(
     """The preset that is asked for, or the one for a scene of this size."""
     if given is not None:
         return given
-    from thonecls.io.inputs import read_scene
+    from thonecls.io.inputs import read_scenes
 
-    opened = read_scene(scene, scene_options, labels=labels, label_options=label_options)
+    opened = read_scenes(scene, scene_options, labels=labels, label_options=label_options)
     return preset_for(opened.grid.shape[0] * opened.grid.shape[1])
 
 
@@ -330,7 +347,11 @@ def _truth(
 def map_command(
     model: Annotated[Path, Parameter(help="A model, or the folder of a training.")],
     scenes: Annotated[
-        list[str], Parameter(help="Scenes to map, or patterns such as 'flights/*.tif'.")
+        list[Path],
+        Parameter(
+            help="Scenes to map, patterns such as 'flights/*.tif', folders of scenes, .txt files "
+            "with a scene in each line, or a STAC Item, ItemCollection or Collection on disk."
+        ),
     ],
     *,
     out: Out = Path("map"),
@@ -355,7 +376,11 @@ def map_command(
     ] = False,
     overwrite: Overwrite = False,
     resume: Annotated[
-        bool, Parameter(help="Continue a map that was stopped or killed.", negative=())
+        bool,
+        Parameter(
+            help="Continue maps that were stopped or killed; those that are finished are skipped.",
+            negative=(),
+        ),
     ] = False,
     scene_options: SceneSettings = SceneFlags(),  # noqa: B008
     json: Json = False,
@@ -364,13 +389,17 @@ def map_command(
     """Map scenes with a trained model, of any size, window by window.
 
     Bands are matched by wavelength. Writes map.tif, probability.tif, novelty.tif (above 1: unlike
-    the training scene), with several models uncertainty.tif, polygons.gpkg, overview.png and
-    map.json; of several scenes each into its own folder.
+    the training scene), with several models uncertainty.tif, polygons.gpkg, overview.png, map.json
+    and item.json (STAC); of several scenes each into its own folder. A scene that fails stops no
+    other: what failed is listed at the end, the exit code is then 3, and --resume maps the rest.
 
     Example: thonecls map run scene.tif --out map
+
+    Example: thonecls map run 'flights/*.tif' --out maps --resume
     """
     from thonecls.cli.progress import Display
-    from thonecls.workflow import MapOptions, map_scene
+    from thonecls.io.listing import find_scenes
+    from thonecls.workflow import MapOptions, map_scene, map_scenes
 
     options = MapOptions(
         threshold=threshold,
@@ -384,45 +413,60 @@ def map_command(
         overwrite=overwrite,
         resume=resume,
     )
-    files = _expand(scenes)
-    summaries = []
-    for file in files:
+    listed = find_scenes(scenes)
+    if len(listed) == 1:
         with Display(errors, quiet=json, form=progress) as display:
             summary = map_scene(
                 model,
-                file,
-                out if len(files) == 1 else out / file.stem,
+                listed[0].path,
+                out,
                 options=options,
                 scene_options=scene_options,
                 on_window=display.on_window,
             )
-        summaries.append(summary.as_dict())
-        if not json:
-            conclude(summary.as_dict(), json)
-    if json:
-        print(jsonlib.dumps(summaries[0] if len(files) == 1 else summaries))
-    return 0
-
-
-def _expand(patterns: list[str]) -> list[Path]:
-    """Files by name or by pattern, each once."""
-    found: dict[Path, None] = {}
-    for pattern in patterns:
-        path = Path(pattern)
-        names = [pattern] if path.exists() else sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207
-        if not names and glob.has_magic(pattern):
-            raise FileError(f"no file fits {pattern}: check the folder and the pattern")
-        found |= dict.fromkeys(Path(name) for name in names or [pattern])
-    for path in found:
-        if not path.exists():  # before the others are mapped
-            raise FileError(f"there is no file {path}: check the path")
-    stems = [path.stem for path in found]
-    twice = {stem for stem in stems if stems.count(stem) > 1}
-    if twice:
-        raise FileError(
-            f"several scenes are called {twice.pop()}: map them one by one, each with its --out"
+        return conclude(summary.as_dict(), json)
+    with Display(errors, quiet=json, form=progress) as display:
+        outcomes = list(
+            map_scenes(
+                model,
+                scenes,
+                out,
+                options=options,
+                scene_options=scene_options,
+                on_scene=display.on_scene,
+            )
         )
-    return list(found)
+    return _conclude_many(outcomes, json)
+
+
+def _conclude_many(outcomes: list[Outcome], as_json: bool) -> int:
+    """Tell what became of many scenes; 0 if all are mapped."""
+    failed = [outcome for outcome in outcomes if outcome.error is not None]
+    told = [
+        {"cube": str(one.scene), "error": _words_of(one.error)}
+        if one.summary is None
+        else one.summary.as_dict()
+        for one in outcomes
+    ]
+    if as_json:
+        print(jsonlib.dumps(told))
+        return SOME_FAILED if failed else 0
+    console = Console()
+    for outcome in outcomes:
+        if outcome.summary is not None:
+            console.print(f"[bold]{escape(outcome.name)}[/bold]", soft_wrap=True)
+            conclude(outcome.summary.as_dict(), False)
+    for outcome in failed:
+        words = f"{escape(outcome.name)}: {escape(_words_of(outcome.error))}"
+        console.print(f"[bold red]failed:[/bold red] {words}", soft_wrap=True)
+    console.print(f"{len(outcomes) - len(failed)} of {len(outcomes)} scenes are mapped")
+    return SOME_FAILED if failed else 0
+
+
+def _words_of(error: Exception | None) -> str:
+    if isinstance(error, ThoneclsError):
+        return with_flags(str(error), error.options)
+    return f"{type(error).__name__}: {error}"
 
 
 @app.command

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import shapely
@@ -13,8 +13,24 @@ from affine import Affine
 from numpy.typing import NDArray
 from pyproj import CRS
 
+from thonecls.mosaic import Window, window_at
+
 if TYPE_CHECKING:
     from thonecls.io.lookup import Lookup
+
+
+class Part(NamedTuple):
+    """A scene of a mosaic: its name, its grid, and the row and column at which it begins."""
+
+    name: str
+    grid: Grid
+    row: int
+    column: int
+
+    @property
+    def window(self) -> Window:
+        """The rows and columns of the mosaic that are its own."""
+        return window_at((self.row, self.column), self.grid.shape)
 
 
 @dataclass(frozen=True, init=False)
@@ -24,7 +40,8 @@ class Grid:
     shape: rows and columns; transform: from column and row, of the upper left corner of a pixel, to
     x and y, given as an `Affine` or as its six numbers; crs: as WKT, None if unknown. lookup: of a
     scene in the geometry of its sensor, whose pixels no transform brings to Earth: how it is laid
-    on a map, `on_map`.
+    on a map, `on_map`; parts: the scenes of a mosaic, of which each has its own grid, none of a
+    single scene.
 
     >>> Grid((2, 3)).footprint.bounds
     (0.0, 0.0, 3.0, 2.0)
@@ -34,6 +51,7 @@ class Grid:
     transform: Affine
     crs: str | None
     lookup: Lookup | None
+    parts: tuple[Part, ...]
 
     def __init__(
         self,
@@ -41,11 +59,13 @@ class Grid:
         transform: Affine | Sequence[float] = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0),
         crs: str | None = None,
         lookup: Lookup | None = None,
+        parts: tuple[Part, ...] = (),
     ) -> None:
         object.__setattr__(self, "shape", shape)  # the fields are frozen
         object.__setattr__(self, "transform", Affine(*tuple(transform)[:6]))
         object.__setattr__(self, "crs", crs)
         object.__setattr__(self, "lookup", lookup)
+        object.__setattr__(self, "parts", parts)
 
     @property
     def on_map(self) -> Grid:
@@ -54,7 +74,15 @@ class Grid:
 
     @property
     def georeferenced(self) -> bool:
+        """Whether it is known where its pixels lie; of a mosaic, those of all its scenes."""
+        if self.parts:
+            return all(part.grid.georeferenced for part in self.parts)
         return self.crs is not None
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """Where the scenes of a mosaic lie in it; none of a single scene."""
+        return tuple(part.window for part in self.parts)
 
     @property
     def north_up(self) -> bool:

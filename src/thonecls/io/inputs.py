@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from thonecls.errors import ConfigError, LabelError, SceneError
+from thonecls.errors import ConfigError, LabelError, ModelError, NoLabelError, SceneError
 from thonecls.io.arrays import ENDINGS as ARRAYS
 from thonecls.io.arrays import open_scene, read_positives
-from thonecls.io.grid import Grid
+from thonecls.io.grid import Grid, Part
+from thonecls.io.listing import Listed, find_labels, find_scenes, is_list, is_many
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.io.raster import (
     BandChoice,
     RasterSource,
     find_bad_bands,
+    match_bands,
     open_raster,
     parse_bands,
     parse_wavelengths,
@@ -34,6 +38,7 @@ from thonecls.io.vector import (
     read_labelled,
     read_points,
 )
+from thonecls.mosaic import lay_out
 from thonecls.scene import NO_DATA, BoolArray, Source
 from thonecls.splits import positive_mask
 
@@ -50,7 +55,8 @@ VECTOR_ONLY = ("layer", "where", "all_touched", "crs", "buffer")  # options of l
 class SceneInput:
     """A scene that is open; notes: what a person should know about how it was read.
 
-    product: the same, of the product that the scene is of.
+    product: the same, of the product that the scene is of; parts: the scenes of a mosaic, in the
+    order of `grid.parts`, none of a single scene.
     """
 
     path: Path
@@ -59,6 +65,7 @@ class SceneInput:
     wavelengths: tuple[float, ...] | None = None
     notes: tuple[str, ...] = ()
     product: tuple[str, ...] = ()
+    parts: tuple[SceneInput, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +86,22 @@ class LabelInput:
 def is_array(path: Path) -> bool:
     """Whether a file holds plain arrays, without georeference."""
     return path.suffix.lower() in ARRAYS
+
+
+def read_scenes(
+    given: Path | Sequence[Path],
+    options: SceneOptions | None = None,
+    *,
+    labels: Path | None = None,
+    label_options: LabelOptions | None = None,
+) -> SceneInput:
+    """Open a scene, or several as one (see `find_scenes`); labels: as for `read_scene`."""
+    options = options or SceneOptions()
+    listed = [Listed(given.stem, given)] if isinstance(given, Path) and not is_many(given) else None
+    listed = listed or find_scenes(given)
+    if len(listed) > 1:
+        return _open_mosaic(given, listed, options, labels, label_options)
+    return read_scene(listed[0].path, options, labels=labels, label_options=label_options)
 
 
 def read_scene(
@@ -116,6 +139,69 @@ def read_scene(
         source = source.without(find_bad_bands(source))
     found = source.wavelengths, source.dropped, source.product
     return SceneInput(path, source, source.grid, *found)
+
+
+def _open_mosaic(
+    given: Path | Sequence[Path],
+    listed: Sequence[Listed],
+    options: SceneOptions,
+    labels: Path | None,
+    label_options: LabelOptions | None,
+) -> SceneInput:
+    """Several scenes as one, with the bands of the first, matched by wavelength."""
+    each = find_labels(labels, [name for name, _ in listed]) if labels and is_list(labels) else {}
+    plain = replace(options, drop_bad_bands=False)
+    scenes = [
+        read_scene(path, plain, labels=each.get(name), label_options=label_options)
+        for name, path in listed
+    ]
+    scenes = [_matched(scene, scenes[0]) for scene in scenes]
+    if options.drop_bad_bands:
+        scenes = _without_bad_bands(scenes)
+    mosaic = lay_out([scene.source for scene in scenes])
+    parts = tuple(
+        Part(name, scene.grid, *corner)
+        for (name, _), scene, corner in zip(listed, scenes, mosaic.corners, strict=True)
+    )
+    notes = dict.fromkeys(note for scene in scenes for note in scene.notes)
+    path = given if isinstance(given, Path) else listed[0].path.parent
+    grid = Grid(mosaic.shape, parts=parts)
+    return SceneInput(path, mosaic, grid, scenes[0].wavelengths, tuple(notes), parts=tuple(scenes))
+
+
+def _matched(scene: SceneInput, first: SceneInput) -> SceneInput:
+    """A scene with the bands of the first, in their order."""
+    one, other = first.source, scene.source
+    same = one.bands == other.bands and first.wavelengths == scene.wavelengths
+    if same or not isinstance(other, RasterSource):
+        return scene  # arrays must have as many bands, or are refused with the others
+    try:
+        picks, _ = match_bands(
+            first.wavelengths, other, bands=one.bands, whose=f"the scene {first.path.name}"
+        )
+    except ModelError as error:
+        raise SceneError(
+            f"{scene.path.name} cannot be learnt from together with the others: {error}"
+        ) from error
+    source = other.blend(picks, first.wavelengths)
+    return replace(scene, source=source, wavelengths=source.wavelengths)
+
+
+def _without_bad_bands(scenes: Sequence[SceneInput]) -> list[SceneInput]:
+    """The scenes without the bands that are bad in all of them."""
+    sources = [scene.source for scene in scenes if isinstance(scene.source, RasterSource)]
+    if len(sources) < len(scenes) or any(source.picks is not None for source in sources):
+        raise ConfigError(
+            "scenes of different bands have no bad bands in common: name them ('drop_bands')",
+            options=("drop_bands",),
+        )
+    found = [find_bad_bands(source) for source in sources]
+    bad = reduce(lambda one, other: {n: why for n, why in one.items() if n in other}, found)
+    lighter = [source.without(bad) for source in sources]
+    return [
+        replace(scene, source=source, wavelengths=source.wavelengths, notes=source.dropped)
+        for scene, source in zip(scenes, lighter, strict=True)
+    ]
 
 
 def _open_array(
@@ -187,8 +273,9 @@ def _holds_pixels(path: Path) -> bool:
 def read_labels(path: Path, grid: Grid, options: LabelOptions | None = None) -> LabelInput:
     """The pixels that a file of labels marks on a scene's grid, whatever its kind.
 
-    With the answers and negatives that the options name, or that the file itself has in a column
-    `present`.
+    Of several scenes, one layer may mark all, or each has a file that is called like it (see
+    `find_labels`); scenes may be without any. With the answers and negatives that the options name,
+    or that the file itself has in a column `present`.
     """
     options = options or LabelOptions()
     found = _read_marked(path, grid, options)
@@ -221,11 +308,63 @@ def read_labels(path: Path, grid: Grid, options: LabelOptions | None = None) -> 
     return replace(found, mask=mask, notes=tuple(notes), negatives=known, answers=answers)
 
 
-def _read_marked(path: Path, grid: Grid, options: LabelOptions) -> LabelInput:
-    """What one file marks, without other files."""
+def _in_scenes(path: Path, grid: Grid, read: Callable[[Path, Grid], Any]) -> list[Any]:
+    """What is read for each scene of a mosaic, None where nothing is; all None is an error.
+
+    path: one file for all, or one for each (see `find_labels`).
+    """
+    each = find_labels(path, [part.name for part in grid.parts]) if is_list(path) else None
+    if each is None and _holds_pixels(path):
+        raise LabelError(
+            f"{path.name} tells rows and columns, but not of which of {len(grid.parts)} scenes: "
+            "give a folder with a file for each, called like its scene, or a layer with coordinates"
+        )
+    found, refused = [], []
+    for part in grid.parts:
+        file = path if each is None else each.get(part.name)
+        try:
+            found.append(None if file is None else read(file, part.grid))
+        except NoLabelError as error:
+            refused.append(error)
+            found.append(None)
+    if all(one is None for one in found):
+        if len(refused) == 1 or all(str(error) == str(refused[0]) for error in refused):
+            raise refused[0]
+        raise NoLabelError(
+            f"{path.name} marks no pixel in any of the {len(found)} scenes. Of the first: "
+            f"{refused[0]}",
+            options=refused[0].options,
+        )
+    return found
+
+
+def _read_marked_in_scenes(path: Path, grid: Grid, options: LabelOptions) -> LabelInput:
+    """What one file, or one for each scene, marks in the scenes of a mosaic."""
+    found = _in_scenes(path, grid, lambda file, own: _read_marked(file, own, options, few=True))
+    mask, negatives = np.zeros((2, *grid.shape), dtype=bool)
+    notes: dict[str, None] = {}
+    for part, one in zip(grid.parts, found, strict=True):
+        if one is not None:
+            mask[part.window] = one.mask
+            if one.negatives is not None:
+                negatives[part.window] = one.negatives
+            # How many features lie in which scene would be a line for each.
+            notes |= dict.fromkeys(note for note in one.notes if " features: " not in note)
+    labelled = sum(bool(mask[part.window].any()) for part in grid.parts)
+    words = f"{int(mask.sum()):,} labelled pixels in {labelled} of {len(found)} scenes"
+    if labelled < len(found):
+        words += f"; the other {len(found) - labelled} serve as unlabeled"
+    told = negatives if negatives.any() else None
+    return LabelInput(path, mask, (words, *notes), told)
+
+
+def _read_marked(path: Path, grid: Grid, options: LabelOptions, *, few: bool = False) -> LabelInput:
+    """What one file marks, without other files; few: it may mark positives or negatives alone."""
+    if grid.parts:
+        return _read_marked_in_scenes(path, grid, options)
     if not _on_map(path, grid):
-        return _read_onto(path, grid, options)
-    return _carried(_read_onto(path, grid.on_map, options), grid)
+        return _read_onto(path, grid, options, few=few)
+    return _carried(_read_onto(path, grid.on_map, options, few=few), grid)
 
 
 def _on_map(path: Path, grid: Grid) -> bool:
@@ -252,7 +391,7 @@ def _carried(labels: LabelInput, grid: Grid) -> LabelInput:
     return replace(labels, mask=mask, negatives=negatives, notes=(*labels.notes, note))
 
 
-def _read_onto(path: Path, grid: Grid, options: LabelOptions) -> LabelInput:
+def _read_onto(path: Path, grid: Grid, options: LabelOptions, *, few: bool) -> LabelInput:
     """What one file marks on the pixels of a grid."""
     if _holds_pixels(path):
         listed = () if is_array(path) else ("target", "labels_variable")
@@ -279,10 +418,19 @@ def _read_onto(path: Path, grid: Grid, options: LabelOptions) -> LabelInput:
         crs=options.crs,
         buffer=options.buffer,
     )
-    burnt = burn(where=f"{PRESENT} = 1" if answered else options.where)
     negatives = None
     if answered and count_features(path, options.layer, f"{PRESENT} = 0"):
-        negatives = burn(where=f"{PRESENT} = 0").mask
+        try:
+            negatives = burn(where=f"{PRESENT} = 0").mask
+        except NoLabelError:
+            if not few:
+                raise
+    try:
+        burnt = burn(where=f"{PRESENT} = 1" if answered else options.where)
+    except NoLabelError:
+        if negatives is None or not few:
+            raise
+        return LabelInput(path, np.zeros(grid.shape, dtype=bool), negatives=negatives)
     kinds = {
         "inside": burnt.inside,
         "outside the scene": burnt.outside,
@@ -332,6 +480,15 @@ def read_truth(
     `where` picks the positives and `negative` the others; without it only recall can be told.
     """
     options = options or LabelOptions()
+    if grid.parts:
+        parts = _in_scenes(
+            path, grid, lambda file, own: _read_truth_of_part(file, own, options, negative)
+        )
+        of_class, tested = np.zeros((2, *grid.shape), dtype=bool)
+        for part, found in zip(grid.parts, parts, strict=True):
+            if found is not None:
+                of_class[part.window], tested[part.window] = found
+        return of_class, tested
     if is_vector(path) and not _holds_pixels(path):
         truth = burn_truth(
             path,
@@ -355,6 +512,30 @@ def read_truth(
     if not labelled.any():
         raise LabelError(f"{path.name} labels no pixel: check that it is the right file")
     return of_class, labelled
+
+
+def _read_truth_of_part(
+    path: Path, grid: Grid, options: LabelOptions, negative: str | None
+) -> tuple[BoolArray, BoolArray]:
+    """What is known of a scene of several, in which the class need not be."""
+    try:
+        return read_truth(path, grid, options, negative=negative)
+    except NoLabelError:
+        nowhere: BoolArray = np.zeros(grid.shape, dtype=bool)
+        if not is_vector(path) or _holds_pixels(path):
+            labelled = _labelled(path, grid, options)
+            return nowhere, labelled if options.target is not None else ~nowhere
+        if negative is None:
+            raise
+        other = burn_positives(
+            path,
+            grid,
+            layer=options.layer,
+            where=negative,
+            all_touched=options.all_touched,
+            crs=options.crs,
+        )
+        return nowhere, other.mask
 
 
 def _labelled(path: Path, grid: Grid, options: LabelOptions) -> BoolArray:

@@ -12,6 +12,7 @@ from thonecls.errors import LabelError
 from thonecls.methods.spectral import SPECTRAL
 from thonecls.methods.spectral_model import SpectralModel, fit_spectral, gather, thinned
 from thonecls.metrics import evaluate_pu
+from thonecls.mosaic import windows_of
 from thonecls.ratio.model import RatioModel, folds_of
 from thonecls.scene import BoolArray, Source
 from thonecls.splits import Coverage, coverage_of
@@ -43,7 +44,9 @@ def found_left_out(
     seen, labels, pixels = gather(source, thinned(positives, MOST, seed), unlabeled, rng)
     samples = SPECTRAL[method].learn(seen, labels)
     shape = source.shape
-    fold, apart = folds_of(pixels, shape, folds, coverage or coverage_of(pixels, shape), seed)
+    scenes = windows_of(source)
+    found = coverage or coverage_of(pixels, shape, scenes)
+    fold, apart = folds_of(pixels, shape, folds, found, seed, scenes)
     held_out = np.full(len(pixels), np.nan)
     for number, kept in enumerate(apart):
         if kept.sum() < SPECTRAL[method].at_least:

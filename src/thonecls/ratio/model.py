@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ from thonecls.method.model import Crossfit, Scorer, load_novelty, save_novelty, 
 from thonecls.method.novelty import Novelty
 from thonecls.method.store import check_ratio
 from thonecls.metrics import evaluate_pu
+from thonecls.mosaic import Window
+from thonecls.mosaic import windows_of as scenes_of
 from thonecls.ratio.ratio import (
     MOST_POSITIVES,
     REACH,
@@ -252,7 +254,8 @@ def crossfit_ratio(
         if np.isin(refused, positive).any():
             raise LabelError("a pixel is marked as the class and as not the class: correct one")
         known = np.union1d(positive, refused)
-    found = coverage or coverage_of(positive, source.shape)
+    scenes = scenes_of(source)
+    found = coverage or coverage_of(positive, source.shape, scenes)
     rule = RULES[found]
     windows = windows_of(looks_of(rule))
     farther = -(-4 * (windows[-1] // 2) // SIDE)  # a label's window reaches a quarter beyond it
@@ -275,7 +278,7 @@ def crossfit_ratio(
     labelled = pool.pixels[is_class]
     if not labelled.size:
         raise LabelError("no positive label lies on a valid pixel: check labels and nodata value")
-    folds_ = folds_of(labelled, source.shape, folds, found, seed)
+    folds_ = folds_of(labelled, source.shape, folds, found, seed, scenes)
     weights = np.ones(labelled.size, np.float32)
     if answers is not None:
         weights[answers.flat[labelled]] = ANSWER
@@ -292,7 +295,7 @@ def crossfit_ratio(
         rng,
         rule=rule,
         folds=folds_,
-        places=place_folds(labelled, source.shape, PLACES),
+        places=place_folds(labelled, source.shape, PLACES, scenes),
         around=around,
         negative=of_n,
         weights=weights,
@@ -338,14 +341,19 @@ def _pauc(ratio: Ratio) -> float | None:
 
 
 def folds_of(
-    pixels: NDArray[np.int64], shape: tuple[int, int], folds: int, coverage: Coverage, seed: int
+    pixels: NDArray[np.int64],
+    shape: tuple[int, int],
+    folds: int,
+    coverage: Coverage,
+    seed: int,
+    scenes: Sequence[Window] = (),
 ) -> Folds:
     """The folds in which labels, by flat index, are left out; 0 folds: none of use.
 
-    Of labels from all over the scene there are `FEW_OUT` at least.
+    Of labels from all over the scene there are `FEW_OUT` at least. scenes: of a mosaic.
     """
     count = max(folds, FEW_OUT) if coverage == "all" and folds else max(1, folds)
-    return judging_folds(pixels, shape, count, coverage, np.random.default_rng(seed))
+    return judging_folds(pixels, shape, count, coverage, np.random.default_rng(seed), scenes)
 
 
 def sample(

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from thonecls.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from thonecls.workflow.batch import Outcome as Outcome
+    from thonecls.workflow.batch import map_scenes as map_scenes
     from thonecls.workflow.check import check_scene as check_scene
     from thonecls.workflow.info import describe as describe
     from thonecls.workflow.info import estimate_priors as estimate_priors
@@ -27,6 +29,7 @@ _HOMES = {
     "CheckSummary": "thonecls.workflow.summaries",
     "MapOptions": "thonecls.workflow.options",
     "MapSummary": "thonecls.workflow.summaries",
+    "Outcome": "thonecls.workflow.batch",
     "PriorSummary": "thonecls.workflow.summaries",
     "RunSummary": "thonecls.workflow.summaries",
     "TrainOptions": "thonecls.workflow.options",
@@ -36,6 +39,7 @@ _HOMES = {
     "describe": "thonecls.workflow.info",
     "estimate_priors": "thonecls.workflow.info",
     "map_scene": "thonecls.workflow.map",
+    "map_scenes": "thonecls.workflow.batch",
     "suggest_places": "thonecls.workflow.sample",
     "train_scene": "thonecls.workflow.train",
     "write_report": "thonecls.workflow.report",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thonecls.io.inputs import LabelInput, SceneInput, read_labels, read_scene
+from thonecls.io.inputs import LabelInput, SceneInput, read_labels, read_scenes
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.io.raster import RasterSource, find_bad_bands
 from thonecls.method.config import FAST, TrainConfig
@@ -42,11 +42,12 @@ REACH: dict[Coverage, str] = {
 }
 LOOKED_AT = 400  # labels and scene pixels whose spectra are looked at
 FEW_PIXELS = 100_000  # of a scene in which every one is looked at for nodata
+SCENES = 8  # of several whose rows are looked at
 FILL_AT = 5000  # scene pixels that are looked at for a value that means no data
 
 
 def check_scene(
-    scene: Path,
+    scene: Path | Sequence[Path],
     labels: Path | None = None,
     *,
     scene_options: SceneOptions | None = None,
@@ -60,7 +61,7 @@ def check_scene(
     config: of a network, where the method is one. picture: a PNG to draw of where labels lie.
     What cannot be read at all is an error, as it is for the other commands.
     """
-    opened = read_scene(scene, scene_options, labels=labels, label_options=label_options)
+    opened = read_scenes(scene, scene_options, labels=labels, label_options=label_options)
     rng = np.random.default_rng(0)
     sample = sample_spectra(opened.source, LOOKED_AT, rng)
     findings = [*_check_scene(opened, sample)]
@@ -74,7 +75,8 @@ def check_scene(
             from thonecls.workflow.pictures import draw_labels
 
             at = np.flatnonzero(marked.mask)
-            title = f"{scene.name}, {at.size:,} labels"
+            name = f"{len(opened.parts)} scenes" if opened.parts else opened.path.name
+            title = f"{name}, {at.size:,} labels"
             draw_labels(picture, opened, Marks(at, np.full(at.size, np.nan)), title=title)
             findings.append(Finding("picture", str(picture)))
     findings += _check_cost(opened, config if METHODS[method].network else None)
@@ -83,7 +85,7 @@ def check_scene(
         options = asdict(scene_options or SceneOptions()) | asdict(label_options or LabelOptions())
         command = train_command(scene, labels, options, config if METHODS[method].network else None)
     return CheckSummary(
-        str(scene), None if labels is None else str(labels), tuple(findings), command
+        str(opened.path), None if labels is None else str(labels), tuple(findings), command
     )
 
 
@@ -92,7 +94,11 @@ def _check_scene(scene: SceneInput, sample: FloatArray) -> list[Finding]:
     rows, columns = grid.shape
     found = [Finding("size", f"{rows:,} rows × {columns:,} columns, {source.bands} bands in use")]
     found += [Finding("product", words) for words in scene.product]
-    if grid.on_map.georeferenced:
+    if grid.parts:
+        found = [_check_sizes(scene)]
+        places = {part.grid.crs_name for part in grid.parts}
+        found.append(Finding("place", ", ".join(sorted(places)), _status(grid.georeferenced)))
+    elif grid.on_map.georeferenced:
         found.append(Finding("place", grid.describe()))
     else:
         found.append(Finding("place", "no CRS: the map will have none either", "note"))
@@ -108,7 +114,7 @@ def _check_scene(scene: SceneInput, sample: FloatArray) -> list[Finding]:
         if bad:
             words = f"{list_bad(bad)}: leave them out with 'drop_bad_bands'"
             found.append(Finding("bad bands", words, "note", ("drop_bad_bands",)))
-    return [*found, *_check_values(sample), *_check_nodata(source)]
+    return [*found, *_check_values(sample), *_check_nodata(scene)]
 
 
 def list_bad(bad: Mapping[int, str]) -> str:
@@ -131,18 +137,37 @@ def list_bad(bad: Mapping[int, str]) -> str:
     return ", ".join(listed)
 
 
-def _check_nodata(source: Source) -> list[Finding]:
-    """The share of the scene without data: of a large one by rows spread over it."""
-    height, width = source.shape
-    if small := height * width <= FEW_PIXELS:
-        share = 1 - float(read_all(source).valid.mean())
-    else:
-        rows = range(height // (2 * ROWS), height, -(-height // ROWS))
-        parts = [source.read(slice(row, row + 1), slice(0, width)) for row in rows]
-        share = 1 - float(np.mean([part.valid for part in parts]))
+def _check_sizes(scene: SceneInput) -> Finding:
+    """How large several scenes are."""
+    pixels = sorted(part.grid.shape[0] * part.grid.shape[1] for part in scene.grid.parts)
+    words = (
+        f"{len(pixels)} scenes of {pixels[0]:,} to {pixels[-1]:,} pixels, {sum(pixels):,} in all"
+    )
+    return Finding("size", f"{words}, {scene.source.bands} bands in use")
+
+
+def _check_nodata(scene: SceneInput) -> list[Finding]:
+    """The share of the scene without data: of a large one by rows spread over it.
+
+    Of several scenes some are looked at.
+    """
+    some = (scene.parts or (scene,))[:: -(-max(1, len(scene.parts)) // SCENES)]
+    pixels = scene.source.shape[0] * scene.source.shape[1]
+    whole = not scene.parts and pixels <= FEW_PIXELS
+    share = 1 - float(np.mean([_valid_share(one.source, whole) for one in some]))
     if not share:
-        return [Finding("no data", "none" if small else "none among the sampled rows")]
-    return [Finding("no data", f"{'' if small else 'about '}{100 * share:.2g} % of the scene")]
+        return [Finding("no data", "none" if whole else "none among the sampled rows")]
+    return [Finding("no data", f"{'' if whole else 'about '}{100 * share:.2g} % of the scene")]
+
+
+def _valid_share(source: Source, whole: bool) -> float:
+    """The share of the pixels with data: of all, or of rows spread over the scene."""
+    if whole:
+        return float(read_all(source).valid.mean())
+    height, width = source.shape
+    rows = range(height // (2 * ROWS), height, -(-height // ROWS))
+    parts = [source.read(slice(row, row + 1), slice(0, width)) for row in rows]
+    return float(np.mean([part.valid for part in parts]))
 
 
 def _check_values(sample: FloatArray) -> list[Finding]:
@@ -188,7 +213,7 @@ def _check_labels(
     strange = looked[valid][find_odd(spectra)]
     if strange.size:
         rows, columns = np.divmod(strange[:4], scene.grid.shape[1])
-        places = ", ".join(f"row {r} column {c}" for r, c in zip(rows, columns, strict=True))
+        places = ", ".join(_place_of(scene, r, c) for r, c in zip(rows, columns, strict=True))
         more = f" and {strange.size - 4} more" if strange.size > 4 else ""
         words = (
             f"{strange.size} {'labels have' if strange.size > 1 else 'label has a'} "
@@ -196,6 +221,15 @@ def _check_labels(
         )
         found.append(Finding("outliers", words, "note"))
     return found
+
+
+def _place_of(scene: SceneInput, row: int, column: int) -> str:
+    """A pixel in words; of several scenes, in which of them."""
+    for part in scene.grid.parts:
+        down, across = part.window
+        if down.start <= row < down.stop and across.start <= column < across.stop:
+            return f"{part.name} row {row - part.row} column {column - part.column}"
+    return f"row {row} column {column}"
 
 
 def _check_likeness(labels: FloatArray, scene: FloatArray) -> list[Finding]:
@@ -211,6 +245,10 @@ def _check_likeness(labels: FloatArray, scene: FloatArray) -> list[Finding]:
 def _check_spread(pixels: NDArray[np.int64], scene: SceneInput) -> list[Finding]:
     """Whether the labels come from so few places that the class is missed in others."""
     rows, columns = scene.grid.shape
+    if scene.parts:
+        lie = find_places(pixels, scene.grid.shape, scenes=scene.grid.windows)
+        words = REACH[lie.coverage].replace("the scene", "the scenes")
+        return [Finding("where labels lie", words, _status(lie.coverage == "all"))]
     places = np.unique(blocks_of(pixels, scene.grid.shape)).size
     if not pixels.size or rows * columns < SMALL * BLOCK**2:
         return []

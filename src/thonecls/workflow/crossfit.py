@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -24,6 +25,7 @@ from thonecls.methods import METHODS, networks
 from thonecls.methods.costs import training_cost
 from thonecls.methods.models import AnyModel
 from thonecls.methods.spectral_model import fit_spectral, thinned
+from thonecls.mosaic import windows_of
 from thonecls.parallel import is_death, run_all, workers
 from thonecls.scene import BoolArray, FloatArray, Scene, Source, read_all
 from thonecls.splits import Folds, Labels, coverage_of, draw_labels, judging_folds, with_negatives
@@ -48,7 +50,7 @@ def crossfit(
     device: str = "auto",
 ) -> Crossfit:
     """Every label scored by a model of others; fit: of (H, W) positives and the fold's number."""
-    pixels, (fold, apart) = _divide(positives, folds, seed)
+    pixels, (fold, apart) = _divide(source, positives, folds, seed)
     probability = np.full(pixels.size, np.nan, np.float32)
     for number, some in _parts(positives, pixels, apart):
         held = fold == number
@@ -57,18 +59,22 @@ def crossfit(
     return Crossfit(pixels, fold, probability)
 
 
-def parts_without(positives: BoolArray, folds: int, seed: int) -> dict[int, BoolArray]:
+def parts_without(
+    source: Source, positives: BoolArray, folds: int, seed: int
+) -> dict[int, BoolArray]:
     """By fold, the (H, W) positives that a model may see which is to judge that fold's labels."""
-    pixels, (_, apart) = _divide(positives, folds, seed)
+    pixels, (_, apart) = _divide(source, positives, folds, seed)
     return dict(_parts(positives, pixels, apart))
 
 
-def _divide(positives: BoolArray, folds: int, seed: int) -> tuple[NDArray[np.int64], Folds]:
+def _divide(
+    source: Source, positives: BoolArray, folds: int, seed: int
+) -> tuple[NDArray[np.int64], Folds]:
     """The labels, by flat index, and their folds."""
-    pixels, (rows, columns) = np.flatnonzero(positives), positives.shape
-    coverage = coverage_of(pixels, (rows, columns))
+    pixels, scenes = np.flatnonzero(positives), windows_of(source)
+    coverage = coverage_of(pixels, source.shape, scenes)
     rng = np.random.default_rng(seed)
-    return pixels, judging_folds(pixels, (rows, columns), folds, coverage, rng)
+    return pixels, judging_folds(pixels, source.shape, folds, coverage, rng, scenes)
 
 
 def _parts(
@@ -145,7 +151,7 @@ def leave_out(
     if not options.folds or not all(model.training["finished"] for model in models):
         return nothing_left_out(pixels)
     source, device = task.scene.source, task.config.device
-    parts = parts_without(task.positives, options.folds, options.seed)
+    parts = parts_without(source, task.positives, options.folds, options.seed)
     jobs, threads = shared_out(task, min(jobs, len(parts)))
     how = (threads, checkpoint_every, resume)
     going_on = True
@@ -248,8 +254,12 @@ def _threads(count: int) -> Iterator[None]:
 
 @contextmanager
 def _stoppable() -> Iterator[OnStep | None]:
-    """In a process of its own, Ctrl-C asks for an orderly end, as it does in the first one."""
-    if multiprocessing.parent_process() is None:
+    """In a process of its own, Ctrl-C asks for an orderly end, as it does in the first one.
+
+    Not in a thread, as a cluster's workers have them: there nobody is at the keys.
+    """
+    alone = threading.current_thread() is threading.main_thread()
+    if multiprocessing.parent_process() is None or not alone:
         yield None
         return
     asked: list[int] = []

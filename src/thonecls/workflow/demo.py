@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -37,9 +38,9 @@ from thonecls.workflow.run_folder import (
     read_run,
     write_json,
 )
+from thonecls.workflow.seeds import LOOKED_AT, complete
 from thonecls.workflow.spectra import sample_spectra
 from thonecls.workflow.summaries import RunSummary, summary_of_run
-from thonecls.workflow.train import LOOKED_AT, complete
 
 
 def demo(
@@ -107,8 +108,8 @@ def _demo(
         "seed": seed,
         "seeds": 1,
     }
-    windows = score_here([model], scene, config.device)
-    summary, evidence = make_and_judge(task, [model], left_out, windows, facts)
+    score = partial(score_here, [model], device=config.device)
+    summary, evidence = make_and_judge(task, [model], left_out, score, facts)
     _, probability = read_probability(out)
     scores = evaluate(probability, data.truth == target, split.test)
     summary["scores"] = asdict(scores)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from thonecls.io.inputs import SceneInput
 from thonecls.maps import Marks
 from thonecls.method.losses import ADDITIVE
-from thonecls.method.model import Crossfit
+from thonecls.method.model import Crossfit, Scored
 from thonecls.methods.models import AnyModel
 from thonecls.metrics import find_degenerate
 from thonecls.report.plots import draw_curves
@@ -21,8 +22,10 @@ from thonecls.workflow.map import (
     OnWindow,
     Sample,
     Windows,
+    count_mapped,
     finish,
     make_map,
+    moved,
     tags_of,
     threshold_of,
 )
@@ -32,11 +35,13 @@ from thonecls.workflow.run_folder import (
     CURVES,
     REPORT,
     RUN,
+    SUMMARY,
     Evidence,
     attempt,
     digests,
     model_files,
     save_evidence,
+    scene_folder,
     write_json,
 )
 from thonecls.workflow.spectra import judged_at
@@ -46,16 +51,17 @@ def conclude(
     task: Task,
     models: Sequence[AnyModel],
     left_out: Crossfit,
-    windows: Windows,
+    score: Callable[[SceneInput], Windows],
     facts: dict[str, Any],
     truth: TruthFile | None = None,
     on_window: OnWindow | None = None,
 ) -> dict[str, Any]:
     """Map the scene, keep what the map is judged by, and write all that a person looks at.
 
-    Whatever happens to pictures and report, the map and its summary are there before them.
+    score: gives the windows of a scene. Whatever happens to pictures and report, the map and its
+    summary are there before them.
     """
-    summary, evidence = make_and_judge(task, models, left_out, windows, facts, on_window)
+    summary, evidence = make_and_judge(task, models, left_out, score, facts, on_window)
     write_json(task.out / RUN, summary)
     summary |= draw_training(task, models)
     failed = finish(
@@ -66,6 +72,7 @@ def conclude(
         polygons=task.options.polygons,
         marks=marks_of(left_out, summary["threshold"]),
         learnt_from=summary["positives"],
+        facts={"threshold": summary["threshold"], **_origin(task)},
     )
     summary["notes"] += failed.get("notes", [])
     _add_problems(summary, failed)
@@ -124,7 +131,7 @@ def make_and_judge(
     task: Task,
     models: Sequence[AnyModel],
     left_out: Crossfit,
-    windows: Windows,
+    score: Callable[[SceneInput], Windows],
     facts: dict[str, Any],
     on_window: OnWindow | None = None,
 ) -> tuple[dict[str, Any], Evidence]:
@@ -134,15 +141,19 @@ def make_and_judge(
     sample = Sample(np.concatenate([left_out.pixels, spread_out(task.scene.grid.shape, at)]))
     threshold, reason = threshold_of(models, options.threshold)
     style = Style(threshold, options.floats, options.label, _tags(task))
-    made = make_map(
-        out,
-        task.scene,
-        windows,
-        style,
-        layers=(len(models) > 1, True),
-        sample=sample,
-        on_window=on_window,
-    )
+    width, layers = task.scene.grid.shape[1], (len(models) > 1, True)
+    if task.scene.parts:
+        made = _map_scenes(task, score, style, layers, sample, on_window)
+    else:
+        made = make_map(
+            out,
+            task.scene,
+            score(task.scene),
+            style,
+            layers=layers,
+            on_scored=lambda part: sample.take(part, width),
+            on_window=on_window,
+        )
     evidence, opinions = gather_evidence(
         task.scene.source,
         task.positives,
@@ -173,9 +184,62 @@ def make_and_judge(
     return summary, evidence
 
 
+def _map_scenes(
+    task: Task,
+    score: Callable[[SceneInput], Windows],
+    style: Style,
+    layers: tuple[bool, bool],
+    sample: Sample,
+    on_window: OnWindow | None,
+) -> dict[str, Any]:
+    """Map each scene of a mosaic into a folder of its own; threshold and share of all of them."""
+    width = task.scene.grid.shape[1]
+    total = sum(part.grid.shape[0] * part.grid.shape[1] for part in task.scene.grid.parts)
+    before, valid, mapped = 0, 0, 0
+    for part, scene in zip(task.scene.grid.parts, task.scene.parts, strict=True):
+        out = scene_folder(task.out, part.name)
+        out.mkdir(parents=True, exist_ok=True)
+        corner = part.row, part.column
+
+        def take(scored: Scored, corner: tuple[int, int] = corner) -> None:
+            sample.take(moved(scored, corner), width)
+
+        def tell(done: int, _: int, before: int = before) -> None:
+            if on_window is not None:
+                on_window(before + done, total)
+
+        own = replace(style, tags={**(style.tags or {}), "scene": scene.path.name})
+        made = make_map(
+            out, scene, score(scene), own, layers=layers, on_scored=take, on_window=tell
+        )
+        more = finish(
+            out,
+            scene,
+            label=task.options.label,
+            minimum_area=task.options.minimum_area,
+            polygons=task.options.polygons,
+            picture=False,  # one of all scenes is drawn
+            facts={"threshold": style.threshold, **_origin(task), "scene": scene.path.name},
+        )
+        facts = {"model": str(task.out), "cube": str(scene.path), "notes": [*scene.notes]}
+        write_json(
+            out / SUMMARY, {**facts, "threshold_reason": "as of the training", **made, **more}
+        )
+        before += part.grid.shape[0] * part.grid.shape[1]
+        counts = count_mapped(out)
+        valid, mapped = valid + counts[0], mapped + counts[1]
+    share = mapped / valid if valid else 0.0
+    return {"out": str(task.out), "threshold": style.threshold, "mapped_share": share}
+
+
 def _tags(task: Task) -> dict[str, Any]:
+    return {**_origin(task), "settings": asdict(task.config)}
+
+
+def _origin(task: Task) -> dict[str, Any]:
+    """What a map was made from, and by what."""
     tags = {"scene": task.scene.path.name, "method": task.options.method}
-    return {**tags_of(model_files(task.out)), **tags, "settings": asdict(task.config)}
+    return {**tags_of(model_files(task.out)), **tags}
 
 
 def _of_training(task: Task, models: Sequence[AnyModel]) -> dict[str, Any]:
@@ -209,7 +273,7 @@ def _warning(
 ) -> dict[str, str]:
     """A word on a map that says the same everywhere, if it does."""
     together = sample.values.mean(axis=0)[None]
-    pixels = made["mapped_share"] * task.positives.size
+    pixels = made["mapped_share"] * task.positives.size  # of a mosaic a few more, with its gaps
     message = find_degenerate(
         together, np.arange(left_out.pixels.size), made["threshold"], pixels=pixels
     )

@@ -34,7 +34,7 @@ def asked_of_training(
     if not METHODS[options.method].network:
         settings = {name: settings[name] for name in ("unlabeled", "device")}
     asked = {
-        "cube": str(scene.path.resolve()),
+        "cube": [str(one.path.resolve()) for one in scene.parts] or str(scene.path.resolve()),
         "scene content": scene_stamp(scene),
         "labels": str(labels.path.resolve()),
         "labelled pixels": _labels_digest(labels),
@@ -49,6 +49,11 @@ def asked_of_training(
 
 def scene_stamp(scene: SceneInput) -> list[Any]:
     """What a scene's file shows of being another, or changed: size, time, a digest of windows."""
+    if scene.parts:
+        return [
+            [part.name, scene_stamp(one)]
+            for part, one in zip(scene.grid.parts, scene.parts, strict=True)
+        ]
     path = scene.path
     files = files_below(path) if path.is_dir() else sorted({path, data_file(path)})
     stats = [file.stat() for file in files]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from thonecls.io.arrays import read_array
-from thonecls.io.inputs import is_array, read_labels, read_scene
+from thonecls.io.inputs import is_array, read_labels, read_scenes
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.io.raster import open_raster
 from thonecls.method.config import FAST
@@ -108,7 +108,7 @@ def estimate_priors(
     label_options: LabelOptions | None = None,
 ) -> PriorSummary:
     """The share of the class in a scene by every estimator, each with its interval."""
-    opened = read_scene(scene, scene_options, labels=labels, label_options=label_options)
+    opened = read_scenes(scene, scene_options, labels=labels, label_options=label_options)
     marked = on_data(opened, read_labels(labels, opened.grid, label_options))
     priors = estimate(opened.source, marked.mask, FAST, seed, tuple(ESTIMATORS))
     found = {p.name: PriorEstimate(p.value, p.low, p.high) for p in priors}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from thonecls.io.options import SceneOptions
 from thonecls.io.raster import RasterSource, match_bands
 from thonecls.maps import MAP, PROBABILITY, Marks, disk_errors, write_geometry, write_polygons
 from thonecls.maps.cogs import plain_text
+from thonecls.maps.stac import describe_item
 from thonecls.method.model import Scored, Scorer
 from thonecls.methods.models import AnyModel, load_model
 from thonecls.parallel import result_of, run_all, workers
@@ -30,6 +32,7 @@ from thonecls.workflow.options import MapOptions
 from thonecls.workflow.pictures import draw_overview
 from thonecls.workflow.run_folder import (
     GIVEN,
+    ITEM,
     MODELS,
     OVERVIEW,
     POLYGONS,
@@ -37,6 +40,7 @@ from thonecls.workflow.run_folder import (
     SUMMARY,
     attempt,
     check_together,
+    finished_map,
     is_unfinished,
     making,
     model_files,
@@ -76,6 +80,15 @@ class Sample:
         self.values[:, inside] = part.maps[:, at[0], at[1]]
 
 
+def moved(part: Scored, corner: tuple[int, int]) -> Scored:
+    """A window of a scene as one of the mosaic in which the scene begins at a corner."""
+    rows, columns = (
+        slice(side.start + at, side.stop + at)
+        for side, at in zip((part.rows, part.columns), corner, strict=True)
+    )
+    return replace(part, rows=rows, columns=columns)
+
+
 Skip = Callable[[slice, slice], bool]
 Windows = Callable[[Skip], Iterator[Scored]]  # a scene's windows, but for those to be skipped
 
@@ -87,13 +100,13 @@ def make_map(
     style: Style,
     *,
     layers: tuple[bool, bool] = (False, False),
-    sample: Sample | None = None,
+    on_scored: Callable[[Scored], None] | None = None,
     resume: bool = False,
     on_window: OnWindow | None = None,
 ) -> dict[str, Any]:
     """Write all layers of a scene as its windows come; returns threshold and mapped share.
 
-    layers: whether there are spread and novelty; sample: filled on the way.
+    layers: whether there are spread and novelty; on_scored: hears each window.
     """
     rows, columns = scene.grid.shape
     done = 0
@@ -109,19 +122,19 @@ def make_map(
 
         for part in windows(skip):
             target.write(part)
-            if sample is not None:
-                sample.take(part, columns)
+            if on_scored is not None:
+                on_scored(part)
             done += part.probability.size
             if on_window is not None:
                 on_window(done, rows * columns)
     if scene.grid.lookup is not None:
         write_geometry(out, scene.grid.lookup)
-    valid, mapped = _count(out)
+    valid, mapped = count_mapped(out)
     share = mapped / valid if valid else 0.0
     return {"out": str(out), "threshold": style.threshold, "mapped_share": share}
 
 
-def _count(out: Path) -> tuple[int, int]:
+def count_mapped(out: Path) -> tuple[int, int]:
     """Valid and mapped pixels of the map that was written."""
     valid = mapped = 0
     for strip in read_map_strips(out):
@@ -214,7 +227,7 @@ def map_scene(
             raise FileError(
                 f"{out} holds a training with its own map: choose another 'out'", options=("out",)
             )
-        if (out / SUMMARY).exists() and not options.overwrite:
+        if (out / SUMMARY).exists() and not (options.overwrite or options.resume):
             raise FileError(
                 f"{out} holds a map already: choose another 'out', or say 'overwrite'",
                 options=("out", "overwrite"),
@@ -226,29 +239,32 @@ def map_scene(
             check_together(model, read_run(model, {}), models_only=True)
         opened = read_scene(scene, scene_options, bands=models[0].bands)
         opened = match(opened, models[0], options.tolerance)
+        style, reason = _style(scene, opened, models, paths, options, scene_options)
+        asked = json.loads(json.dumps({**(style.origin or {}), **tags_of(paths)}))
+        if (out / SUMMARY).exists() and options.resume and not options.overwrite:
+            return summary_of_map(finished_map(out, asked))
         sample = sample_spectra(opened.source, LOOKED_AT, np.random.default_rng(0))
         ready, words = on_scale(models, sample, force=options.force)
         if words and options.dask is not None:
             raise ModelError(f"{words}: map it without a cluster, or give it in the model's unit")
         models, opened = ready, replace(opened, notes=(*opened.notes, *([words] if words else [])))
-        facts = _map_into(out, scene, opened, models, paths, options, scene_options, on_window)
+        facts = _map_into(out, opened, models, paths, options, style, on_window)
         summary = {"model": str(model), "cube": str(scene), **facts}
+        summary |= {"threshold_reason": reason, "asked": asked}
         with disk_errors(out):
             write_json(out / SUMMARY, summary)
     return summary_of_map(summary)
 
 
-def _map_into(
-    out: Path,
+def _style(
     scene: Path,
     opened: SceneInput,
     models: list[AnyModel],
     paths: list[Path],
     options: MapOptions,
     scene_options: SceneOptions | None,
-    on_window: OnWindow | None,
-) -> dict[str, Any]:
-    """Layers, polygons and picture of a scene that is open; what its summary tells of them."""
+) -> tuple[Style, str]:
+    """How a map is written, all that tells it from others included, and why its threshold."""
     cut, reason = threshold_of(models, options.threshold)
     label = label_of(models[0])
     kept = ("floats", "minimum_area", "polygons", "tolerance", "force", "device")
@@ -259,7 +275,20 @@ def _map_into(
         label=label,
         **{name: getattr(options, name) for name in kept},
     )
-    style = Style(cut, options.floats, label, {**tags_of(paths), "scene": scene.name}, origin)
+    tags = {**tags_of(paths), "scene": scene.name}
+    return Style(cut, options.floats, label, tags, origin), reason
+
+
+def _map_into(
+    out: Path,
+    opened: SceneInput,
+    models: list[AnyModel],
+    paths: list[Path],
+    options: MapOptions,
+    style: Style,
+    on_window: OnWindow | None,
+) -> dict[str, Any]:
+    """Layers, polygons and picture of a scene that is open; what its summary tells of them."""
     score = (
         score_here(models, opened, options.device)
         if options.dask is None
@@ -273,12 +302,13 @@ def _map_into(
         more = finish(
             out,
             opened,
-            label=label,
+            label=style.label,
             minimum_area=options.minimum_area,
             polygons=options.polygons,
+            facts={"threshold": style.threshold, **(style.tags or {})},
         )
         notes = [*opened.product, *opened.notes, *more.pop("notes", [])]
-        return {"notes": notes, **made, "threshold_reason": reason, **_guessed(out), **more}
+        return {"notes": notes, **made, **_guessed(out), **more}
 
 
 def _guessed(out: Path) -> dict[str, Any]:
@@ -321,20 +351,23 @@ def finish(
     polygons: bool = True,
     marks: Marks | None = None,
     learnt_from: int | None = None,
+    picture: bool = True,
+    facts: Mapping[str, Any] | None = None,
 ) -> dict[str, list[str]]:
-    """Polygons and a picture of a map that stands in the folder; for its summary, what to add.
+    """Polygons, picture and STAC Item of a map in the folder; for its summary, what to add.
 
     That is notes on what was left out, and problems: what failed.
 
-    marks: labels to be drawn; learnt_from: how many of them were of use.
+    marks: labels to be drawn; learnt_from: how many of them were of use; facts: for the Item.
     """
     words: list[str] = []
-    title = scene.path.name
+    title = f"{len(scene.parts)} scenes" if scene.parts else scene.path.name
     if learnt_from is not None:
         title = f"{label} in {title}, from {learnt_from:,} labels"
     problems: list[str] = []
-    with attempt(OVERVIEW, problems):
-        draw_overview(out, scene, title=title, label=label, marks=marks)
+    if picture:
+        with attempt(OVERVIEW, problems):
+            draw_overview(out, scene, title=title, label=label, marks=marks)
     if isinstance(scene.source, RasterSource) and polygons:
         with attempt(POLYGONS, problems):
             made = write_polygons(
@@ -343,6 +376,18 @@ def finish(
             words += [made.words] if made.words else []
     else:
         (out / POLYGONS).unlink(missing_ok=True)  # of another map in this folder
+    (out / ITEM).unlink(missing_ok=True)
+    if isinstance(scene.source, RasterSource) and scene.grid.georeferenced:
+        with attempt(ITEM, problems):
+            item = describe_item(
+                out,
+                scene.grid,
+                name=scene.path.stem,
+                title=f"{label} in {scene.path.name}",
+                properties={"label": label, **(facts or {})},
+                scene=scene.path,
+            )
+            write_json(out / ITEM, item)
     found = {"notes": words, "problems": problems}
     return {name: told for name, told in found.items() if told}
 

@@ -139,10 +139,14 @@ def quoted(words: Sequence[str]) -> str:
 
 
 def train_command(
-    scene: Path, labels: Path, options: Mapping[str, Any], config: TrainConfig | None
+    scene: Path | Sequence[Path],
+    labels: Path,
+    options: Mapping[str, Any],
+    config: TrainConfig | None,
 ) -> str:
     """How to train as was checked; options: those of scene and labels; config: of a network."""
-    words = ["thonecls", "train", str(scene), str(labels), *_flags(options, USUAL)]
+    scenes = [scene] if isinstance(scene, Path) else scene
+    words = ["thonecls", "train", *map(str, scenes), str(labels), *_flags(options, USUAL)]
     if config is not None:
         words += ["--method", "t-honecls", *_config_flags(asdict(config))]
     return quoted([*words, "--out", "run"])

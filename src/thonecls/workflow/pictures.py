@@ -12,7 +12,7 @@ from thonecls.io.raster import RasterSource
 from thonecls.maps import MAP, Backdrop, Marks, draw_map, name_bands, write_quicklook
 from thonecls.report.plots import false_colour
 from thonecls.scene import NO_DATA, Scene, Source
-from thonecls.workflow.run_folder import OVERVIEW
+from thonecls.workflow.run_folder import OVERVIEW, read_map_strips
 
 PICTURE = 2000  # pixels that a side of the overview shows at most
 STRIP = 64  # rows that are read at a time to look a scene over
@@ -21,8 +21,14 @@ STRIP = 64  # rows that are read at a time to look a scene over
 def draw_overview(
     out: Path, scene: SceneInput, *, title: str, label: str = "class", marks: Marks | None = None
 ) -> None:
-    """overview.png: the map in the folder over its scene, with labels."""
-    if isinstance(scene.source, RasterSource):
+    """overview.png: the map in the folder over its scene, with labels; of several side by side."""
+    if scene.parts:
+        step = _step(scene.source)
+        mapped = np.concatenate(list(read_map_strips(out)))[::step, ::step]
+        values = np.where(mapped == NO_DATA, np.nan, mapped)
+        backdrop = _backdrop(scene.source, None, scene.wavelengths)
+        draw_map(out / OVERVIEW, backdrop, values, title=title, label=label, marks=marks)
+    elif isinstance(scene.source, RasterSource):
         write_quicklook(
             out / OVERVIEW, scene.source, out / MAP, title=title, label=label, marks=marks
         )

@@ -138,7 +138,7 @@ def make_report(
     verdict = _with_folder(judge(trust, checked), out)
     area = "" if pixel is None else hectares(pixel * valid * run["mapped_share"])
     report = Report(
-        title=f"{run.get('label', 'class')} in {Path(run['cube']).name}",
+        title=f"{run.get('label', 'class')} in {_scene_name(run)}",
         summary=summarise(trust, area) if checked is None else summarise_points(checked),
         verdict=verdict,
         facts=_facts(run),
@@ -191,7 +191,13 @@ def judge_evidence(
     unlabeled = evidence.unlabeled.mean(axis=0)
     mapped = unlabeled > run["threshold"]
     unlike = float(evidence.unlike[mapped].mean()) if mapped.any() else None
-    places = find_places(evidence.labels, grid.shape, north_up=grid.north_up, unlike=unlike)
+    places = find_places(
+        evidence.labels,
+        grid.shape,
+        north_up=grid.north_up,
+        unlike=unlike,
+        scenes=grid.windows,
+    )
     known = np.isfinite(unlabeled)
     places = replace(places, apart=float(evidence.unlike[known].mean()) if known.any() else None)
     if "coverage" in run:  # as it was told, or seen
@@ -262,9 +268,15 @@ def _label_options(run: Mapping[str, Any]) -> LabelOptions:
     return LabelOptions(**{f.name: run[f.name] for f in fields(LabelOptions) if f.name in run})
 
 
+def _scene_name(run: Mapping[str, Any]) -> str:
+    if "scenes" in run:
+        return f"{len(run['scenes'])} scenes"
+    return Path(run["cube"]).name
+
+
 def _facts(run: Mapping[str, Any]) -> dict[str, object]:
     known = {
-        "Scene": Path(run["cube"]).name,
+        "Scene": _scene_name(run),
         "Labels": f"{Path(run['labels']).name}: {run['positives']:,} pixels to learn from, "
         f"{run['held_out']:,} of them left out in turn",
         "Method": run["method"],

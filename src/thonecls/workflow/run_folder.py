@@ -18,7 +18,7 @@ from thonecls import schema
 from thonecls.errors import ConfigError, FileError, ModelError
 from thonecls.files import digest_of, locked, write_atomically
 from thonecls.io.arrays import read_array
-from thonecls.io.grid import Grid
+from thonecls.io.grid import Grid, Part
 from thonecls.io.lookup import GEOMETRY
 from thonecls.io.raster import open_gdal
 from thonecls.scene import NO_DATA, FloatArray
@@ -35,6 +35,8 @@ GIVEN = "given by hand"  # why a threshold is what it is
 ANEW = "choose another folder, or train again"
 REPORT, REPORT_JSON = "report.html", "report.json"
 MAP = "map.tif"
+SCENES, SCENE_LIST, LABEL_LIST = "scenes", "scenes.txt", "labels.txt"  # of a run of several
+ITEM = "item.json"
 LAYERS = ("map", "probability", "uncertainty", "novelty")
 MODELS, CHECKPOINTS, FOLDS = (f"{kind}*.safetensors" for kind in ("model", "checkpoint", "fold-"))
 
@@ -113,8 +115,12 @@ def clear_outputs(out: Path) -> None:
     """Take away all that is made from a model, beginning with what says that it is whole."""
     endings = (".tif", ".npy", ".qml", ".tif.aux.xml", ".tif.ovr", ".tif.msk")
     maps = [f"{layer}{ending}" for layer in LAYERS for ending in endings]
-    others = [EVIDENCE, GEOMETRY, OVERVIEW, CURVES, POLYGONS]
-    _clear(out, (RUN, SUMMARY, REPORT_JSON, REPORT, *others, *maps))
+    others = [GEOMETRY, OVERVIEW, CURVES, POLYGONS, ITEM]
+    _clear(out, (RUN, SUMMARY, REPORT_JSON, REPORT, EVIDENCE, *others, *maps))
+    for folder in sorted(path for path in (out / SCENES).glob("*") if path.is_dir()):
+        clear_outputs(folder)
+        if not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def _clear(out: Path, patterns: Iterable[str]) -> None:
@@ -137,8 +143,14 @@ def refuse_other(out: Path, found: Mapping[str, Any], asked: Mapping[str, Any]) 
 def digests(out: Path) -> dict[str, str]:
     """What tells the files that belong together from those of another training, by their names."""
     maps = [out / f"{layer}{ending}" for layer in LAYERS for ending in (".tif", ".npy")]
-    whole = [path for path in (*maps, out / EVIDENCE, out / GEOMETRY) if path.exists()]
-    return {path.name: digest_of(path) for path in (*sorted(out.glob(MODELS)), *whole)}
+    maps += [p for layer in LAYERS for p in sorted((out / SCENES).glob(f"*/{layer}.*"))]
+    whole = [
+        path
+        for path in (*maps, out / EVIDENCE, out / GEOMETRY)
+        if path.suffix in (".tif", ".npy", ".npz")
+    ]
+    found = (*sorted(out.glob(MODELS)), *(path for path in whole if path.exists()))
+    return {path.relative_to(out).as_posix(): digest_of(path) for path in found}
 
 
 def check_together(out: Path, run: Mapping[str, Any], *, models_only: bool = False) -> None:
@@ -211,6 +223,27 @@ def finished_run(out: Path, asked: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def finished_map(out: Path, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The summary of a map that is finished, if it is the one that is asked for, and whole."""
+    found = _read_json(out / SUMMARY, "map the scene again") or {}
+    known = found.get("asked")
+    differ = [
+        name for name in asked if not isinstance(known, dict) or known.get(name) != asked[name]
+    ]
+    layers = [out / f"{layer}{ending}" for layer in LAYERS[:2] for ending in (".tif", ".npy")]
+    whole = sum(path.exists() for path in layers) >= 2
+    if differ or not whole:
+        what = (
+            f"with other {', '.join(differ)}" if isinstance(known, dict) and differ else "as it is"
+        )
+        raise FileError(
+            f"{out} holds a map {what} that cannot be continued: choose another 'out', or say "
+            "'overwrite'",
+            options=("out", "overwrite"),
+        )
+    return found
+
+
 def is_unfinished(out: Path) -> bool:
     """Whether a training in this folder was stopped or killed."""
     return (out / BEGUN).exists() or any(out.glob(CHECKPOINTS))
@@ -245,8 +278,49 @@ def check_minimum_area(area: float | None) -> None:
 STRIP = 512  # rows at a time
 
 
+def scene_folder(out: Path, name: str) -> Path:
+    """Where a run of several scenes has the map of one of them."""
+    return out / SCENES / name
+
+
+def tell_scenes(grid: Grid) -> list[dict[str, Any]]:
+    """The scenes of a mosaic as run.json has them."""
+    return [{"name": part.name, "row": part.row, "column": part.column} for part in grid.parts]
+
+
+def _scenes_of(out: Path) -> list[tuple[Path, int, int]]:
+    """The folders of the scenes that a run learnt from together, and where each begins."""
+    told = read_run(out, {}).get("scenes", [])
+    return [(scene_folder(out, one["name"]), one["row"], one["column"]) for one in told]
+
+
+def _read_mosaic(out: Path, name: str) -> tuple[Grid, FloatArray] | None:
+    """A layer of the maps of several scenes as one, NaN between them."""
+    parts, layers = [], []
+    for folder, row, column in _scenes_of(out):
+        found = _read_layer(folder, name)
+        if found is None:
+            return None
+        parts.append(Part(folder.name, found[0], row, column))
+        layers.append(found[1])
+    shape = tuple(max(part.window[axis].stop for part in parts) for axis in (0, 1))
+    whole = np.full(shape, np.nan, np.float32)
+    for part, layer in zip(parts, layers, strict=True):
+        whole[part.window] = layer
+    return Grid((shape[0], shape[1]), parts=tuple(parts)), whole
+
+
 def read_map_strips(out: Path) -> Iterator[NDArray[np.uint8]]:
-    """The map in a folder, some rows at a time: 1 the class, 0 other, 255 nodata."""
+    """The map in a folder, some rows at a time: 1 the class, 0 other, 255 nodata.
+
+    That of several scenes comes as a whole.
+    """
+    if _scenes_of(out):
+        found = _read_mosaic(out, "map")
+        if found is None:
+            raise FileError(f"{out} does not hold the maps of all its scenes: {ANEW}")
+        yield np.where(np.isfinite(found[1]), found[1], NO_DATA).astype(np.uint8)
+        return
     if not (out / MAP).exists():
         array = np.load(out / "map.npy", mmap_mode="r")
         for start in range(0, len(array), STRIP):
@@ -287,8 +361,12 @@ def read_novelty_strips(out: Path) -> Iterator[FloatArray]:
 
 def _read_layer(out: Path, name: str) -> tuple[Grid, FloatArray] | None:
     """A layer of a map, NaN on nodata, and where it lies; None where there is no such layer."""
+    if _scenes_of(out):
+        return _read_mosaic(out, name)
     if (out / f"{name}.npy").exists():
         array = read_array(out / f"{name}.npy", axes=2)
+        if array.dtype == np.uint8:
+            array = _values(array, 1.0)
         return Grid(array.shape), array
     path = out / f"{name}.tif"
     if not path.exists():

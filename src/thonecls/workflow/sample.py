@@ -96,7 +96,12 @@ def read_whole(run: Path) -> tuple[Grid, FloatArray, BoolArray]:
 
 
 def hectares_of_pixel(grid: Grid) -> float | None:
-    """Of a pixel in the middle of the scene, where the CRS tells it."""
+    """Of a pixel in the middle of the scene, where the CRS tells it; of several, if all agree."""
+    if grid.parts:
+        found = [hectares_of_pixel(part.grid) for part in grid.parts]
+        known = [area for area in found if area is not None]
+        same = len(known) == len(found) and max(known) <= 1.01 * min(known)
+        return sum(known) / len(known) if same else None
     size = Measure.of_grid(grid).pixel(grid)
     return None if size is None else size[0] * size[1] / 1e4
 

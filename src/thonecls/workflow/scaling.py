@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from thonecls.errors import ModelError
+from thonecls.errors import ModelError, SceneError
 from thonecls.methods.models import AnyModel
 from thonecls.methods.spectral_model import SpectralModel
 from thonecls.scene import BandStatistics, FloatArray
 
 LOOKED_AT = 2000  # pixels
 SAME = 0.6  # of a power of ten, between the bands' means: less may be light and season
+UNIT = 1.5  # powers of ten between scenes that are learnt from together: more is another unit
 SURE = 0.35  # from a whole power of ten, and between bands: less can only be another unit
 
 
@@ -38,6 +40,29 @@ def find_scale(spectra: FloatArray, statistics: BandStatistics) -> float:
         "give reflectance in the same unit, or, if you know that it is right, say 'force'",
         options=("force",),
     )
+
+
+def check_one_scale(spectra: Mapping[str, FloatArray]) -> None:
+    """Refuse scenes, by name with (n, C) spectra of each, whose values are in different units.
+
+    Land cover and light make scenes differ; more than `UNIT` powers of ten they do not.
+    """
+    means = {
+        name: np.abs(some.astype(np.float64).mean(axis=0))
+        for name, some in spectra.items()
+        if len(some)
+    }
+    first, *others = means or {"": np.empty(0)}
+    for name in others:
+        told = (means[name] > 1e-12) & (means[first] > 1e-12)
+        middle = (
+            float(np.median(np.log10(means[name][told] / means[first][told]))) if told.any() else 0
+        )
+        if abs(middle) > UNIT:
+            raise SceneError(
+                f"the values of {name} are about {10**middle:.3g} times those of {first}: give all "
+                "scenes in one unit, such as reflectance × 10,000"
+            )
 
 
 def rescaled(model: AnyModel, factor: float) -> AnyModel:

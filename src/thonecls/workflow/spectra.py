@@ -96,7 +96,8 @@ def find_trouble(scene: SceneInput, sample: FloatArray) -> str | None:
             f"all pixels of {scene.path.name} that were looked at are the same: give a scene whose "
             "values differ, or say which value is no data ('nodata')"
         )
-    told = isinstance(scene.source, ArraySource | RasterSource) and scene.source.nodata is not None
+    one = scene.parts[0] if scene.parts else scene  # all are read with the same options
+    told = isinstance(one.source, ArraySource | RasterSource) and one.source.nodata is not None
     if told or not len(sample):
         return None
     for extreme in (sample.min(axis=1), sample.max(axis=1)):

@@ -2,61 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-import torch
 
 from thonecls.errors import ConfigError, LabelError, SceneError
-from thonecls.files import check_writable
-from thonecls.io.inputs import LabelInput, SceneInput, read_labels, read_scene
+from thonecls.files import check_writable, write_atomically
+from thonecls.io.inputs import LabelInput, SceneInput, read_labels, read_scenes
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.io.raster import RasterSource
 from thonecls.maps import disk_errors
 from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig
 from thonecls.method.fit import OnStep, checkpoints
 from thonecls.method.model import Crossfit, Model
-from thonecls.method.novelty import fit_novelty
-from thonecls.method.procedure import Control
-from thonecls.methods import METHODS, label_spectra, networks
+from thonecls.methods import METHODS, label_spectra
 from thonecls.methods.costs import in_words, judging, on_cores, training_cost, usable_cores
 from thonecls.methods.models import AnyModel
 from thonecls.methods.scenes import Known, fit_at_once
 from thonecls.methods.spectral_model import SpectralModel
 from thonecls.priors import Prior, check_estimators, estimate_priors, usable
 from thonecls.ratio.model import RatioModel
-from thonecls.scene import ArraySource, BoolArray, FloatArray, Scene, Source, read_all, standardize
+from thonecls.scene import ArraySource, BoolArray, Source, read_all
 from thonecls.splits import check_positives, draw_labels
-from thonecls.workflow.crossfit import OnFold, crossfit, labels_of, leave_out, nothing_left_out
+from thonecls.workflow.crossfit import OnFold, crossfit, leave_out, nothing_left_out
 from thonecls.workflow.finish import conclude, tell
 from thonecls.workflow.identity import asked_of_training
-from thonecls.workflow.map import OnWindow, score_here
+from thonecls.workflow.map import OnWindow, Windows, score_here, score_on_cluster
 from thonecls.workflow.options import Task, TrainOptions
 from thonecls.workflow.report import TruthFile, read_tested
 from thonecls.workflow.run_folder import (
     BEGUN,
     RUN,
+    SCENE_LIST,
     begin,
     checkpoint_path,
     finished_run,
     is_unfinished,
     making,
+    model_files,
     model_path,
     refuse_to_overwrite,
+    tell_scenes,
+)
+from thonecls.workflow.scaling import check_one_scale
+from thonecls.workflow.seeds import (
+    LOOKED_AT,
+    OnTraining,
+    complete,
+    train_on_cluster,
+    train_seed,
+    usual_spectra,
 )
 from thonecls.workflow.spectra import find_trouble, sample_spectra, valid_at
 from thonecls.workflow.summaries import RunSummary, summary_of_run
 
-LOOKED_AT = 5000  # pixels of the scene by which novelty is judged
+LOOKED_AT_EACH = 200  # pixels of each of several scenes
 STRIP = 64
 
 
 def train_scene(
-    scene: Path,
+    scene: Path | Sequence[Path],
     labels: Path,
     out: Path,
     *,
@@ -69,18 +79,25 @@ def train_scene(
     resume: bool = False,
     checkpoint_every: float = CHECKPOINT_SECONDS,
     jobs: int = 1,
+    dask: str | None = None,
     on_plan: Callable[[str], None] | None = None,
     on_step: OnStep | None = None,
     on_fold: OnFold | None = None,
+    on_training: OnTraining | None = None,
     on_window: OnWindow | None = None,
 ) -> RunSummary:
     """Train on a scene and its labels; write models, map, pictures and report to `out`.
+
+    scene: one, or several that are learnt from together: a pattern, a folder, a list file, STAC, or
+    a sequence of any of these (see `find_scenes`); each is mapped into out/scenes/NAME. labels: of
+    several scenes one layer for all, or a pattern or folder of files called like the scenes.
 
     Returns the summary that is also written as run.json. With `resume`, a training that was
     stopped or killed goes on from its last checkpoint, and a finished one is left as it is.
     config: the settings of `options.method` (see `Method.configure`). truth: is used for nothing
     but the scores in the report. jobs: processes in which networks of folds may be trained; a
-    script that asks for several must guard its main part (`if __name__ == "__main__"`). on_plan
+    script that asks for several must guard its main part (`if __name__ == "__main__"`). dask: the
+    address of a scheduler whose workers train the networks and score the maps instead. on_plan
     hears what a network will take.
     """
     options = options or TrainOptions()
@@ -93,7 +110,7 @@ def train_scene(
     with making(out):
         if not (resume or overwrite):
             refuse_to_overwrite(out)
-        opened = read_scene(scene, scene_options, labels=labels, label_options=label_options)
+        opened = read_scenes(scene, scene_options, labels=labels, label_options=label_options)
         read = read_labels(labels, opened.grid, label_options)
         if isinstance(opened.source, RasterSource):  # what follows looks at it several times
             opened = replace(opened, source=opened.source.hold())
@@ -105,13 +122,24 @@ def train_scene(
             found = finished_run(out, asked)
             return summary_of_run(found if truth is None else tell(out, found, truth))
         task = _prepare(opened, marked, config, options, out)
-        facts = {**_facts(scene, labels, options, scene_options, label_options), "asked": asked}
+        facts = _facts(opened.path, labels, options, scene_options, label_options)
+        if opened.parts:
+            facts |= {"cube": str(out / SCENE_LIST), "scenes": tell_scenes(opened.grid)}
+        facts["asked"] = asked
         with disk_errors(out):
             begin(out, asked, resume=resume)
+            if opened.parts:
+                paths = [str(one.path.resolve()) for one in opened.parts]
+                write_atomically(out / SCENE_LIST, ("\n".join(paths) + "\n").encode())
             models: list[AnyModel] = []
             if METHODS[options.method].network:
                 if on_plan is not None:
                     on_plan(plan_of(task))
+                if dask is not None:
+                    train_on_cluster(
+                        task, dask, checkpoint_every=checkpoint_every, on_training=on_training
+                    )
+                    resume, jobs = True, 1  # all are there
                 models += _train_all(task, resume, checkpoint_every, on_step)
                 left_out = leave_out(
                     task,
@@ -125,13 +153,22 @@ def train_scene(
             else:
                 model, left_out = _fit(task)
                 models.append(model)
-            windows = score_here(models, opened, task.config.device)
-            summary = conclude(task, models, left_out, windows, facts, truth, on_window)
+            score = partial(_score, models, out, task.config.device, dask)
+            summary = conclude(task, models, left_out, score, facts, truth, on_window)
             for file in _fold_files(out):
                 file.unlink()
             if summary["finished"]:  # last: until now --resume makes all of it again
                 (out / BEGUN).unlink()
         return summary_of_run(summary)
+
+
+def _score(
+    models: Sequence[AnyModel], out: Path, device: str, dask: str | None, scene: SceneInput
+) -> Windows:
+    """A scene's windows, scored here or on a cluster."""
+    if dask is None:
+        return score_here(models, scene, device)
+    return score_on_cluster(model_files(out), scene, device, dask)
 
 
 def on_data(scene: SceneInput, labels: LabelInput) -> LabelInput:
@@ -143,6 +180,14 @@ def on_data(scene: SceneInput, labels: LabelInput) -> LabelInput:
     sample = sample_spectra(scene.source, LOOKED_AT, np.random.default_rng(0))
     if trouble := find_trouble(scene, sample):
         raise SceneError(trouble, options=("nodata",))
+    if scene.parts:
+        rng = np.random.default_rng(0)
+        check_one_scale(
+            {
+                part.name: sample_spectra(one.source, LOOKED_AT_EACH, rng)
+                for part, one in zip(scene.grid.parts, scene.parts, strict=True)
+            }
+        )
     if isinstance(scene.source, ArraySource) and scene.source.nodata is None:
         return labels  # such a scene must have data everywhere
     known = [labels.mask, *(m for m in (labels.negatives, labels.answers) if m is not None)]
@@ -230,28 +275,15 @@ def _train_all(
     task: Task, resume: bool, checkpoint_every: float, on_step: OnStep | None
 ) -> list[Model]:
     """One model for each seed; those that are there already are not trained again."""
-    count = task.options.seeds
-    usual = sample_spectra(task.scene.source, LOOKED_AT, np.random.default_rng(task.options.seed))
-    models = []
-    for index in range(count):
-        path, kept = model_path(task.out, index, count), checkpoint_path(task.out, index, count)
-        if resume and path.exists() and not checkpoints(kept):
-            models.append(Model.load(path))
-            continue
-        model = networks.train(
-            task.options.method,
-            task.scene.source,
-            labels_of(task, task.positives, task.options.seed + index),
-            config=task.config,
-            generator=torch.Generator().manual_seed(task.options.seed + index),
-            control=Control(None, on_step, kept, checkpoint_every, resume),
+    models: list[Model] = []
+    for index in range(task.options.seeds):
+        models.append(
+            train_seed(
+                task, index, resume=resume, checkpoint_every=checkpoint_every, on_step=on_step
+            )
         )
-        models.append(complete(model, task, usual))
-        models[-1].save(path)  # first of all: the rest can be made again from it
-        if not model.training["finished"]:
+        if not models[-1].training["finished"]:
             break  # stopped by hand: what there is is mapped
-        for file in checkpoints(kept):
-            file.unlink()
     return models
 
 
@@ -262,7 +294,7 @@ def _fold_files(out: Path) -> list[Path]:
 
 def _fit(task: Task) -> tuple[RatioModel | SpectralModel, Crossfit]:
     """A model that is there in seconds, saved before anything else is made of it."""
-    usual = sample_spectra(task.scene.source, LOOKED_AT, np.random.default_rng(task.options.seed))
+    usual = usual_spectra(task)
     scene, positives, options = task.scene.source, task.positives, task.options
 
     def fit(some: BoolArray, folds: int) -> tuple[RatioModel | SpectralModel, Crossfit | None]:
@@ -293,17 +325,6 @@ def _fit(task: Task) -> tuple[RatioModel | SpectralModel, Crossfit]:
     for file in checkpoints(checkpoint_path(task.out, 0, 1)):
         file.unlink()  # of a network that was to be trained here before
     return model, left_out
-
-
-M = TypeVar("M", bound=AnyModel)
-
-
-def complete(model: M, task: Task, spectra: FloatArray) -> M:
-    """The model with what it must know of its scene to judge another; spectra: (n, C) of it."""
-    as_scene_ = Scene(np.ascontiguousarray(spectra.T)[:, None], np.ones((1, len(spectra)), bool))
-    usual = fit_novelty(standardize(as_scene_, model.statistics)[:, 0].T)
-    training = {**model.training, "label": task.options.label}
-    return replace(model, novelty=usual, wavelengths=task.scene.wavelengths, training=training)
 
 
 def estimate(

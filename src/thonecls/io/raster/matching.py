@@ -24,23 +24,25 @@ def match_bands(
     *,
     bands: int | None = None,
     tolerance: float | None = None,
+    whose: str = "the model",
 ) -> tuple[tuple[Pick, ...], str]:
     """The scene's bands that stand for a model's, for `RasterSource.blend`, and a message.
 
     wavelengths: the model's, in nm, or None with the number of its `bands`. Each gets its own
     band of the scene, the nearest within the tolerance: half the spacing there, at most 10 nm. One
-    that has none is interpolated, if the scene has bands within 30 nm on both sides of it.
+    that has none is interpolated, if the scene has bands within 30 nm on both sides of it. whose:
+    in messages, where they are not a model's.
     """
     count = len(wavelengths) if wavelengths is not None else bands or 0
-    counts = f"the model has {count} bands, the scene {source.bands}"
+    counts = f"{whose} has {count} bands, the scene {source.bands}"
     if wavelengths is None or source.wavelengths is None:
         if count == source.bands:
             every = tuple((band, band, 0.0) for band in range(count))
             return every, f"{counts}; matched by position, for wavelengths are unknown"
-        whose = "the model's" if wavelengths is None else "the scene's"
+        unknown = f"{whose}'s" if wavelengths is None else "the scene's"
         raise ModelError(
-            f"{counts}, and {whose} wavelengths are unknown: give the same bands in the same order "
-            "(choose them by number), or files that name their wavelengths"
+            f"{counts}, and {unknown} wavelengths are unknown: give the same bands in the same "
+            "order (choose them by number), or files that name their wavelengths"
         )
     wanted, found = np.asarray(wavelengths), np.asarray(source.wavelengths)
     away = np.abs(wanted[:, None] - found)
@@ -57,7 +59,7 @@ def match_bands(
     if lost or not picks:
         few = ", ".join(f"{w:.1f}" for w in lost[:4]) + (", ..." if len(lost) > 4 else "")
         raise ModelError(
-            f"{counts}; {len(lost)} of the model's have none of their own within "
+            f"{counts}; {len(lost)} of {whose}'s have none of their own within "
             f"{np.median(limit):.1f} nm, nor bands within {FILLED:.0f} nm on both sides to be "
             f"interpolated from: {few} nm. Use a scene with these bands"
         )

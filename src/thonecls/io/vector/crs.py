@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pyproj import CRS, Transformer
 from pyproj.exceptions import CRSError, ProjError
 
-from thonecls.errors import ConfigError, LabelError
+from thonecls.errors import ConfigError, LabelError, NoLabelError
 from thonecls.io.grid import Grid, crs_name, extent
 from thonecls.scene import BoolArray
 
@@ -67,7 +67,7 @@ def place(shapes: Shapes, own: CRS | None, grid: Grid, name: str) -> tuple[Shape
         moved = _reproject(shapes, LON_LAT, grid)
         if _reach(moved, grid):
             return moved, "the file names no CRS; taken as longitude and latitude, EPSG:4326"
-    raise LabelError(
+    raise NoLabelError(
         f"{name} names no CRS, and its coordinates ({extent(shapes)}) lie in the scene "
         f"({extent(grid.footprint)}, {crs_name(scene)}) neither as they are nor as longitude and "
         f"latitude: say their CRS with 'crs'{_swap_hint(shapes, None, grid)}",
@@ -157,7 +157,7 @@ def refuse(
         step = "take all pixels that they touch ('all_touched')"
         if buffer is not None and buffer < 0:
             step = f"narrow them by less than {-buffer:g} ('buffer')"
-        raise LabelError(
+        raise NoLabelError(
             f"the features of {name} in the scene are too small to cover a pixel's centre: {step}",
             options=("all_touched", "buffer"),
         )
@@ -175,7 +175,7 @@ def refuse(
             f"the coordinates are not degrees, as {crs_name(own)} has them: say their CRS ('crs')"
         )
     scene = grid.crs_name
-    raise LabelError(
+    raise NoLabelError(
         f"none of the {len(shapes)} features of {name} lies inside the scene: they span {where}, "
         f"the scene {extent(grid.footprint)} ({scene}); {step}{_swap_hint(shapes, own, grid)}",
         options=("crs",),

@@ -13,7 +13,7 @@ from pyproj import CRS
 from rasterio._err import CPLE_BaseError
 from rasterio.vrt import WarpedVRT
 
-from thonecls.errors import FileError, LabelError
+from thonecls.errors import FileError, LabelError, NoLabelError
 from thonecls.io.grid import Grid
 from thonecls.io.raster.gdal import open_gdal
 from thonecls.io.vector.crs import IDENTITY
@@ -44,7 +44,7 @@ def read_label_raster(path: Path, grid: Grid, *, target: int | None = None) -> L
         )
     mask = np.ma.filled(values == (1 if target is None else target), False)
     if not mask.any():
-        raise LabelError(
+        raise NoLabelError(
             f"no pixel of {path.name} inside the scene is {1 if target is None else target}; "
             f"it holds {shown}: pick one of these ('target')",
             options=("target",),
@@ -77,7 +77,7 @@ def _read(path: Path, grid: Grid) -> tuple[Any, str]:
             f"cannot read {path} ({e.__cause__ or e}): it must be a whole raster file"
         ) from e
     if not values.count():
-        raise LabelError(
+        raise NoLabelError(
             f"{path.name} has no value inside the scene: it covers {own.describe()}, "
             f"the scene {grid.describe()}; check that the two belong together"
         )

@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 from thonecls.errors import FileError, LabelError
 from thonecls.files import write_atomically
 from thonecls.io.grid import Grid
-from thonecls.io.vector.crs import place
+from thonecls.io.vector.crs import LON_LAT, place
 from thonecls.io.vector.layers import is_vector, read_layer
 from thonecls.io.vector.tables import DELIMITERS
+from thonecls.splits import scene_of
 
 IntArray = NDArray[np.int64]
 
 PRESENT = "present"  # the column of answers
+SCENE = "scene"  # the column that tells a scene of several
 YES, NO = {"1", "1.0", "true", "t", "yes", "y"}, {"0", "0.0", "false", "f", "no", "n"}
 OPEN = {"", "?", "none", "nan", "null", "<na>", "don't know", "dont know", "unknown"}
 
@@ -61,6 +63,11 @@ def write_points(
     rows, across = np.divmod(pixels, grid.shape[1])
     answers = np.full(len(pixels), np.nan) if present is None else present
     table = {"id": list(range(1, len(pixels) + 1)), **columns}
+    if grid.parts:
+        numbers = scene_of(pixels, grid.shape, grid.windows)
+        table[SCENE] = [grid.parts[number].name for number in numbers]
+        corners = np.array([(part.row, part.column) for part in grid.parts])[numbers]
+        rows, across = rows - corners[:, 0], across - corners[:, 1]
     if not grid.georeferenced:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -69,13 +76,13 @@ def write_points(
         writer.writerows(zip(rows.tolist(), across.tolist(), *table.values(), told, strict=True))
         write_atomically(path, text.getvalue().encode())
         return
-    a, b, c, d, e, f = grid.transform[:6]
-    x, y = across + 0.5, rows + 0.5
-    frame = geopandas.GeoDataFrame(
-        {**table, PRESENT: answers},
-        geometry=shapely.points(a * x + b * y + c, d * x + e * y + f),
-        crs=grid.crs,
-    ).astype({PRESENT: "Int32"})
+    if grid.parts:
+        geometry, crs = _centres_of_scenes(grid, numbers, rows, across)
+    else:
+        geometry, crs = _centres(grid, rows, across), grid.crs or ""
+    frame = geopandas.GeoDataFrame({**table, PRESENT: answers}, geometry=geometry, crs=crs).astype(
+        {PRESENT: "Int32"}
+    )
     unfinished = path.with_name(f".{path.stem}.part.gpkg")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -88,13 +95,39 @@ def write_points(
         unfinished.unlink(missing_ok=True)
 
 
+def _centres(grid: Grid, rows: IntArray, columns: IntArray) -> NDArray[Any]:
+    """The middles of pixels, as points in the grid's CRS."""
+    a, b, c, d, e, f = grid.transform[:6]
+    x, y = columns + 0.5, rows + 0.5
+    return np.asarray(shapely.points(a * x + b * y + c, d * x + e * y + f), dtype=object)
+
+
+def _centres_of_scenes(
+    grid: Grid, numbers: IntArray, rows: IntArray, columns: IntArray
+) -> tuple[NDArray[Any], str]:
+    """The same in the scenes of a mosaic: in their CRS if they share one, else in degrees."""
+    shared = {part.grid.crs for part in grid.parts}
+    crs = shared.pop() if len(shared) == 1 else LON_LAT.to_wkt()
+    assert crs is not None
+    found = np.empty(len(rows), dtype=object)
+    for number in np.unique(numbers):
+        own, part = numbers == number, grid.parts[number].grid
+        points = geopandas.GeoSeries(_centres(part, rows[own], columns[own]), crs=part.crs)
+        found[own] = np.asarray(points.to_crs(crs).array, dtype=object)
+    return found, crs
+
+
 def points_path(path: Path, grid: Grid) -> Path:
     """The path with the ending that points on this grid are written with."""
     return path.with_suffix(".gpkg" if grid.on_map.georeferenced else ".csv")
 
 
 def read_points(path: Path, grid: Grid) -> Points:
-    """Points with answers, on a scene's grid; those outside of it are an error."""
+    """Points with answers, on a scene's grid; those outside of it are an error.
+
+    Of a mosaic, the column `scene` tells in which of its scenes a point lies; without one it is
+    the first that holds it.
+    """
     columns, at = _read_csv(path, grid) if _lists_pixels(path) else _read_layer(path, grid)
     if PRESENT not in columns:
         raise LabelError(
@@ -131,7 +164,24 @@ def _read_csv(path: Path, grid: Grid) -> tuple[dict[str, list[str]], IntArray]:
         raise LabelError(
             f"{path.name} must have whole numbers in its columns row and column ({error})"
         ) from error
-    return columns, np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    at = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    if not grid.parts:
+        return columns, at
+    if SCENE not in columns:
+        raise LabelError(f"{path.name} must tell the scene of each point, in a column '{SCENE}'")
+    return columns, _in_mosaic(grid, {part.name: at for part in grid.parts}, columns[SCENE])
+
+
+def _in_mosaic(grid: Grid, at: Mapping[str, IntArray], scenes: Sequence[str] | None, /) -> IntArray:
+    """Rows and columns in a mosaic of points whose place in each scene is known; else -1."""
+    found = np.full((len(next(iter(at.values()))), 2), -1, dtype=np.int64)
+    for part in grid.parts:
+        inside = ((at[part.name] >= 0) & (at[part.name] < np.array(part.grid.shape))).all(axis=1)
+        if scenes is not None:
+            inside &= np.array([name == part.name for name in scenes], dtype=bool)
+        inside &= (found < 0).all(axis=1)
+        found[inside] = at[part.name][inside] + [part.row, part.column]
+    return found
 
 
 def _read_layer(path: Path, grid: Grid) -> tuple[dict[str, list[str]], IntArray]:
@@ -139,16 +189,28 @@ def _read_layer(path: Path, grid: Grid) -> tuple[dict[str, list[str]], IntArray]
     shapes = np.asarray(frame.geometry.array, dtype=object)
     if not (shapely.get_type_id(shapes) == 0).all():
         raise LabelError(f"{path.name} must hold points alone: give the file that was written")
-    on_map = grid.on_map
-    placed, _ = place(shapes, frame.crs, on_map, path.name)
-    at = np.floor(on_map.to_pixels(shapely.get_coordinates(placed))).astype(np.int64)[:, ::-1]
-    if grid.lookup is not None:
-        inside = ((at >= 0) & (at < np.array(on_map.shape))).all(axis=1)
-        pixels = np.full(len(at), -1, np.int64)
-        pixels[inside] = grid.lookup.table[tuple(at[inside].T)]
-        at = np.stack(np.divmod(pixels, grid.shape[1]), axis=1)  # -1 for none: outside
     names = [name for name in frame.columns if name != frame.geometry.name]
-    return {name: [str(cell) for cell in frame[name]] for name in names}, at
+    columns = {name: [str(cell) for cell in frame[name]] for name in names}
+    if not grid.parts:
+        return columns, _pixels(shapes, frame.crs, grid, path)
+    at = {part.name: _pixels(shapes, frame.crs, part.grid, path) for part in grid.parts}
+    return columns, _in_mosaic(grid, at, columns.get(SCENE))
+
+
+def _pixels(shapes: NDArray[Any], crs: Any, grid: Grid, path: Path) -> IntArray:
+    """Row and column of points, (n, 2)."""
+    on_map = grid.on_map
+    placed, _ = place(shapes, crs, on_map, path.name)
+    found = np.floor(on_map.to_pixels(shapely.get_coordinates(placed)))
+    # What PROJ cannot place, or a place beyond all numbers, is outside.
+    found = np.where(np.isfinite(found) & (np.abs(found) < 2**62), found, -1)
+    at = found.astype(np.int64)[:, ::-1]
+    if grid.lookup is None:
+        return at
+    inside = ((at >= 0) & (at < np.array(on_map.shape))).all(axis=1)
+    pixels = np.full(len(at), -1, np.int64)
+    pixels[inside] = grid.lookup.table[tuple(at[inside].T)]
+    return np.stack(np.divmod(pixels, grid.shape[1]), axis=1)  # -1 for none: outside
 
 
 def _answer(cell: str, path: Path) -> float:

@@ -1,0 +1,232 @@
+"""Training on several scenes at once: from tiles to one model, a map for each, one report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import geopandas
+import numpy as np
+import pytest
+import rasterio
+import shapely
+from affine import Affine
+
+from commands import run
+from thonecls.datasets import Example, synthetic
+from thonecls.errors import ConfigError, LabelError, SceneError
+from thonecls.io.inputs import read_labels, read_scenes
+from thonecls.io.options import LabelOptions, SceneOptions
+from thonecls.method.config import FAST
+from thonecls.methods.models import load_model
+from thonecls.scene import pooled_statistics, read_all
+from thonecls.workflow import TrainOptions, TruthFile, check_scene, draw_sample, train_scene
+from thonecls.workflow.sample import suggest_places, verify_run
+from tiles import cut_tiles
+
+LANTANA = LabelOptions(where="species = 'lantana'")
+CRS = "EPSG:32633"
+PLOTS = 12
+
+
+@pytest.fixture(scope="module")
+def tiles(farmland: Example, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The farmland in nine tiles, of which some have no label."""
+    folder = tmp_path_factory.mktemp("flight") / "tiles"
+    cut_tiles(farmland.scene, folder, 3, 3)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(farmland: Example, tiles: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("trained") / "run"
+    truth = TruthFile(farmland.truth, LabelOptions(target=1))
+    summary = train_scene(
+        tiles / "*.tif", farmland.labels, out, config=FAST, label_options=LANTANA, truth=truth
+    )
+    assert summary.finished
+    assert not summary.problems
+    return out
+
+
+def test_labels_and_bands_of_all_scenes_are_learnt_from(
+    farmland: Example, tiles: Path, trained: Path
+) -> None:
+    told = json.loads((trained / "run.json").read_text("utf-8"))
+    assert told["positives"] == 60
+    assert len(told["scenes"]) == 9
+    assert any("60 labelled pixels in 5 of 9 scenes; the other 4" in note for note in told["notes"])
+    model = load_model(trained / "model.safetensors")
+    pooled = pooled_statistics(read_all(one.source) for one in read_scenes(tiles).parts)
+    np.testing.assert_allclose(model.statistics.mean, pooled.mean, rtol=1e-4)
+    np.testing.assert_allclose(model.statistics.std, pooled.std, rtol=1e-3)
+    assert told["scores"]["f1"] > 70  # of the whole farmland: tiles without the class count too
+    whole = read_labels(farmland.truth, read_scenes(farmland.scene).grid, LabelOptions(target=1))
+    assert told["scores"]["positives"] == int(whole.mask.sum()) - 60
+
+
+def test_each_scene_has_a_map_in_its_own_place(tiles: Path, trained: Path) -> None:
+    for tile in sorted(tiles.glob("*.tif")):
+        folder = trained / "scenes" / tile.stem
+        with rasterio.open(tile) as scene, rasterio.open(folder / "map.tif") as made:
+            assert (made.shape, made.transform, made.crs) == (
+                scene.shape,
+                scene.transform,
+                scene.crs,
+            )
+        item = json.loads((folder / "item.json").read_text("utf-8"))
+        assert item["assets"]["map"]["href"] == "./map.tif"
+    assert (trained / "overview.png").stat().st_size > 10_000
+    assert "9 scenes" in (trained / "report.html").read_text("utf-8")
+    again = json.loads((trained / "report.json").read_text("utf-8"))
+    assert "scenes.txt" in json.dumps(again)  # in the command that repeats it
+
+
+def test_points_are_drawn_over_all_scenes_and_read_back(trained: Path, tmp_path: Path) -> None:
+    points = draw_sample(trained, tmp_path / "sample", size=24)
+    frame = geopandas.read_file(points)
+    assert frame.crs.to_epsg() == 32633
+    assert frame["scene"].nunique() > 2
+    frame["present"] = 1
+    frame.to_file(points, driver="GPKG")
+    assert verify_run(trained, points).answered == 24
+    assert len(geopandas.read_file(suggest_places(trained, tmp_path / "places", size=5))) == 5
+
+
+def test_resuming_what_is_finished_makes_nothing_again(
+    farmland: Example, tiles: Path, trained: Path
+) -> None:
+    before = (trained / "model.safetensors").stat().st_mtime_ns
+    again = train_scene(
+        sorted(tiles.glob("*.tif")),
+        farmland.labels,
+        trained,
+        config=FAST,
+        label_options=LANTANA,
+        resume=True,
+    )
+    assert again.finished
+    assert (trained / "model.safetensors").stat().st_mtime_ns == before
+
+
+def test_labels_may_be_a_file_for_each_scene(
+    farmland: Example, tiles: Path, tmp_path: Path
+) -> None:
+    points = geopandas.read_file(farmland.labels).query("species == 'lantana'").to_crs(CRS)
+    for tile in tiles.glob("*.tif"):
+        with rasterio.open(tile) as scene:
+            own = points[points.within(shapely.box(*scene.bounds))]
+        if len(own):
+            own.to_file(tmp_path / f"{tile.stem}.gpkg")
+    grid = read_scenes(tiles).grid
+    each = read_labels(tmp_path, grid, LANTANA).mask
+    np.testing.assert_array_equal(each, read_labels(farmland.labels, grid, LANTANA).mask)
+    (tmp_path / "labels.csv").write_text("row,column\n1,1\n", "utf-8")
+    with pytest.raises(LabelError, match="not of which of 9 scenes"):
+        read_labels(tmp_path / "labels.csv", grid)
+
+
+def retouch(
+    source: Path, target: Path, *, factor: float = 1.0, bands: slice = slice(None), crs: bool = True
+) -> None:
+    """A tile with other values, bands or without its CRS."""
+    with rasterio.open(source) as scene:
+        numbers = list(range(1, scene.count + 1))[bands]
+        profile = {**scene.profile, "count": len(numbers), "dtype": "float32"}
+        if not crs:
+            profile["crs"] = None
+        cube = scene.read(numbers).astype(np.float32)
+        with rasterio.open(target, "w", **profile) as file:
+            file.write(np.where(cube == scene.nodata, cube, cube * factor))
+            for to, band in enumerate(numbers, 1):
+                file.update_tags(to, **scene.tags(band))
+
+
+def test_bands_are_matched_by_wavelength_and_other_units_refused(
+    farmland: Example, tiles: Path, tmp_path: Path
+) -> None:
+    one, two = tiles / "tile_00.tif", tmp_path / "two.tif"
+    retouch(tiles / "tile_01.tif", two, bands=slice(None, None, -1))
+    matched = read_scenes([one, two]).parts[1]
+    np.testing.assert_array_equal(
+        read_all(matched.source).cube, read_all(read_scenes(tiles / "tile_01.tif").source).cube
+    )
+    retouch(tiles / "tile_01.tif", two, bands=slice(0, 8))
+    with pytest.raises(SceneError, match=r"two.tif cannot be learnt from .* the scene tile_00.tif"):
+        read_scenes([one, two])
+    retouch(tiles / "tile_01.tif", two, factor=1e-4)
+    with pytest.raises(
+        SceneError, match=r"values of two are about 0.000\d+ times those of tile_00"
+    ):
+        train_scene(
+            [one, two], farmland.labels, tmp_path / "run", config=FAST, label_options=LANTANA
+        )
+
+
+def test_scenes_without_a_crs_may_be_told_theirs(
+    farmland: Example, tiles: Path, tmp_path: Path
+) -> None:
+    for name in ("tile_00", "tile_02", "tile_22"):
+        retouch(tiles / f"{name}.tif", tmp_path / f"{name}.tif", crs=False)
+    grid = read_scenes(tmp_path / "*.tif", SceneOptions(scene_crs=CRS)).grid
+    told = read_scenes([tiles / f"tile_{n}.tif" for n in ("00", "02", "22")]).grid
+    np.testing.assert_array_equal(
+        read_labels(farmland.labels, grid, LANTANA).mask,
+        read_labels(farmland.labels, told, LANTANA).mask,
+    )
+    with pytest.raises(LabelError, match="the scene has no CRS"):
+        read_labels(farmland.labels, read_scenes(tmp_path / "*.tif").grid, LANTANA)
+    with pytest.raises(ConfigError, match="not in EPSG:32634"):
+        read_scenes(tiles, SceneOptions(scene_crs="EPSG:32634"))
+
+
+def test_labels_outside_of_all_scenes_say_so(tiles: Path, tmp_path: Path) -> None:
+    far = geopandas.GeoDataFrame(geometry=[shapely.Point(0, 0)], crs=CRS)
+    far.to_file(tmp_path / "far.gpkg")
+    with pytest.raises(LabelError, match=r"far.gpkg marks no pixel in any of the 9 scenes"):
+        read_labels(tmp_path / "far.gpkg", read_scenes(tiles).grid)
+
+
+def test_the_shell_may_expand_the_pattern(
+    farmland: Example, tiles: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = sorted(tiles.glob("*.tif"))
+    code = run("check", *files, farmland.labels, "--where", "species = 'lantana'", "--json")
+    assert code == 0
+    found = json.loads(capsys.readouterr().out)
+    assert any("9 scenes" in one["words"] for one in found["findings"])
+    assert check_scene(tiles, farmland.labels, label_options=LANTANA).fit
+
+
+def test_many_plots_of_different_shapes_with_crowns_just_work(tmp_path: Path) -> None:
+    data = synthetic(height=110, width=110, bands=6, fields=60, separation=3.0, seed=1)
+    rng = np.random.default_rng(0)
+    shapes, places = [], []
+    (tmp_path / "tiles").mkdir()
+    for number in range(PLOTS):
+        rows, columns = 8 + number % 4, 9 + number % 3  # of different shapes
+        row, column = divmod(number, 10)
+        top, left = 11 * row, 11 * column
+        at = Affine(1.0, 0.0, 500_000.0 + 200 * column, 0.0, -1.0, 5_000_000.0 - 200 * row)
+        cube = data.scene.cube[:, top : top + rows, left : left + columns].astype(np.float32)
+        profile = {"driver": "GTiff", "dtype": "float32", "count": 6, "crs": CRS, "transform": at}
+        path = tmp_path / "tiles" / f"plot_{number}.tif"
+        with rasterio.open(path, "w", height=rows, width=columns, **profile) as file:
+            file.write(cube)
+        truth = data.truth[top : top + rows, left : left + columns]
+        for r, c in np.argwhere(truth == 1)[:1] if rng.random() < 0.9 else []:
+            places.append((number, r, c))
+            shapes.append(shapely.Point(*(at @ (c + 0.5, r + 0.5))).buffer(0.6))
+    geopandas.GeoDataFrame(geometry=shapes, crs=CRS).to_file(tmp_path / "crowns.gpkg")
+    summary = train_scene(
+        tmp_path / "tiles",
+        tmp_path / "crowns.gpkg",
+        tmp_path / "run",
+        config=FAST,
+        options=TrainOptions(polygons=False, label="oak"),
+    )
+    assert summary.verdict is not None
+    assert not summary.problems
+    assert summary.positives == len(places)
+    assert summary.held_out == len(places)
+    assert len(list((tmp_path / "run/scenes").glob("plot_*/map.tif"))) == PLOTS
