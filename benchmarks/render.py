@@ -48,6 +48,7 @@ BENCHMARKS = {  # by the page that shows them
         ),
         "docs/speed.md",
     ),
+    "emit": "docs/products.md",
     "priors": "docs/methods.md",
     **dict.fromkeys(("images", "trees"), "docs/images.md"),
 }

@@ -12,10 +12,11 @@ from typing import Any
 Kind = str  # of a parameter or an output; algorithms.py knows what QGIS calls it
 
 METHODS = (
-    "density-ratio", "auto", "t-honecls", "taylor", "variational", "vpu", "nnpu", "upu",
+    "density-ratio", "auto", "t-honecls", "taylor", "variational", "vpu", "nnpu", "upu", "imb-nnpu",
     "abs-negative", "oc", "dist-pu", "bce", "mse", "gce", "sce", "tce", "pan", "pan-reference",
-    "pan-as-run", "sam", "matched-filter", "cem", "ace", "ocsvm", "isolation-forest", "biased-svm",
-    "pu-bagging", "elkan-noto", "maxent",
+    "pan-as-run", "ncpu", "lbe", "pusb", "pubn", "dist-pu-full", "p3mix-e", "p3mix-c",
+    "t-honecls-selected", "sam", "matched-filter", "cem", "ace", "ocsvm", "isolation-forest",
+    "biased-svm", "pu-bagging", "elkan-noto", "maxent",
 )  # fmt: skip
 
 

@@ -385,7 +385,7 @@ def test_workers_in_another_folder_get_whole_paths(
 ) -> None:
     seen: list[Path] = []
 
-    def look(cell: Cell, root: Path, folder: Path, threads: int) -> dict[str, Any]:
+    def look(cell: Cell, root: Path, folder: Path, *_: Any) -> dict[str, Any]:
         seen.extend([root, folder])
         return facts(cell)
 
