@@ -245,6 +245,7 @@ def test_training_leaves_all_that_a_mapper_opens(trained: Path, example: Example
     assert names == {
         *(f"{name}.tif" for name in rasters),
         *(f"{name}.qml" for name in rasters),
+        "item.json",
         "map.tif.aux.xml",
         "model-0.safetensors",
         "model-1.safetensors",

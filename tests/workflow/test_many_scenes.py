@@ -155,9 +155,7 @@ def test_bands_are_matched_by_wavelength_and_other_units_refused(
     with pytest.raises(SceneError, match=r"two.tif cannot be learnt from .* the scene tile_00.tif"):
         read_scenes([one, two])
     retouch(tiles / "tile_01.tif", two, factor=1e-4)
-    with pytest.raises(
-        SceneError, match=r"values of two are about 0.000\d+ times those of tile_00"
-    ):
+    with pytest.raises(SceneError, match=r"values of two are about \S+ times those of tile_00"):
         train_scene(
             [one, two], farmland.labels, tmp_path / "run", config=FAST, label_options=LANTANA
         )
