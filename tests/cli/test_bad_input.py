@@ -88,7 +88,7 @@ SCENES: dict[str, tuple[Maker, str]] = {
     "a wide name": (lambda w: w / f"{WIDE}.tif", f"{WIDE}.tif: check the path"),
     "too wide a name": (lambda w: w / f"{WIDE}{WIDE}.tif", "too long | check the path"),
     "a name of two lines": (lambda w: w / "a\nb.tif", GONE),
-    "a name with markup": (lambda w: w / "[red]s.tif", "[red]s.tif: check the path"),
+    "a name with markup": (lambda w: w / "[red]s.tif", "[red]s.tif: check the"),
     "a cut GeoTIFF": (lambda w: cut(raster(w / "s.tif")), SHORT),
     "a GeoTIFF cut in its header": (lambda w: cut(raster(w / "s.tif"), 0.001), RASTER),
     "a cut ENVI file": (lambda w: cut(raster(w / "s.bsq", driver="ENVI")), "copy it again"),
@@ -388,10 +388,6 @@ OTHERS: dict[str, tuple[Build, str]] = {
     ),
     "a map into a training": (lambda w: w("map", out=w.run), "own map: choose another --out"),
     "a pattern for nothing": (lambda w: w("map", scene=w / "*.tif"), "no file fits | check the"),
-    "two scenes of one name": (
-        lambda w: [*w("map"), copied(w.example.scene, w / "a/scene.tif")],
-        "several scenes are called scene: map them one by one, each with its --out",
-    ),
 }
 FILES = [  # which commands meet a bad file, as what
     (("train", "check"), "scene", SCENES),

@@ -286,6 +286,7 @@ def test_nothing_is_lost_when_the_server_is_killed_in_training(
         # What runs can be stopped; the map stays as it was.
         studio.until("studio.store.state.jobs.train?.state !== 'running'")
         made = studio.state("maps.findLast((map) => map.kind === 'run').id")
+        page.locator("#method").select_option("t-honecls")  # which runs for a while
         studio.press("t")
         studio.until("studio.store.state.jobs.train?.state === 'running'")
         page.get_by_role("button", name="Stop").click()
