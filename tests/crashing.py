@@ -41,7 +41,10 @@ CONFIG = TrainConfig(
 )
 CELL = Cell("indian-pines", 2, "matched-filter")
 # What a clock, a folder's name or a foreign library's clock makes different each time.
-TIMED = {"seconds", "Training", "out", "command", "files", "model", "step"} | {"created", "datetime"}
+TIMED = {"seconds", "Training", "out", "command", "files", "model", "step"} | {
+    "created",
+    "datetime",
+}
 UNEQUAL = {".safetensors", ".gpkg", ".html", ".lock"}
 CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "shutil.rmtree"}
 
