@@ -17,7 +17,7 @@ BYTES = 4600  # of memory for a pixel that a step sees
 HELD = 2**21  # pixels of a scene that are held for collages, as components
 TILE = 1.5e9  # bytes that mapping takes at most
 # The density ratio, measured on two cores of a server, where labels lie all over; else it takes
-# less than half of that.
+# less than that.
 FITTED = 12.0  # seconds for a fit, more from a large file
 RATIO_BASE, RATIO_BAND = 38e-6, 0.75e-6  # seconds of one core for a pixel, and for each component
 COMPONENTS = 60  # that a pixel has at most
