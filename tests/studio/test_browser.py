@@ -258,11 +258,12 @@ def test_verification_is_blind(browser: Browser, server: Server) -> None:
 
 # A training may be over within a second: its button is clicked as soon as there is one.
 STOP_AT_ONCE = """() => new Promise((done) => {
+  const began = performance.now();
   const look = () => {
     const buttons = [...document.querySelectorAll("button")];
     const stop = buttons.find((button) => button.textContent.trim() === "Stop");
-    if (!stop) return requestAnimationFrame(look);
-    stop.click();
+    if (!stop && performance.now() - began < 20000) return requestAnimationFrame(look);
+    stop?.click();
     return done();
   };
   look();
@@ -304,7 +305,9 @@ def test_nothing_is_lost_when_the_server_is_killed_in_training(
         studio.until("studio.store.state.jobs.train?.state !== 'running'")
         if studio.state("jobs.train.state") == "cancelled":  # and was not over before
             assert studio.state("maps.findLast((map) => map.kind === 'run').id") == made
-        assert not [error for error in studio.errors if "ERR_" not in error]
+        foreseen = ("ERR_", "409 (Conflict)")  # no server; what is over cannot be stopped
+        unforeseen = [e for e in studio.errors if not any(words in e for words in foreseen)]
+        assert not unforeseen
     finally:
         server.stop()
 
