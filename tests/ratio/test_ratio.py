@@ -28,6 +28,7 @@ from thonecls.ratio.ratio import (
     NEAR,
     NEGATIVES,
     REACH,
+    ROUNDING,
     RULES,
     STRENGTHS,
     WIDE,
@@ -271,6 +272,23 @@ def test_the_share_of_the_class_moves_a_fair_cut_halfway() -> None:
     assert cut_of(ratio, RULES["all"]) == pytest.approx((0.5 + 1) / 2, abs=0.01)
     few = ratio._replace(held_out=ratio.held_out[:10])  # too few to tell a share by
     assert cut_of(few, RULES["all"]) == 0.5
+
+
+def test_features_by_either_root_of_the_kernel_give_the_same_ratio() -> None:
+    """Plain: eigenvectors of the kernel, all at once; the ratio must not know which root it is."""
+    means = some_means(1500)
+    positive = {w: m[:40] + 1.5 for w, m in means.items()}
+    spread = np.ones(4, np.float32)
+    found = fit(positive, means, spread, np.random.default_rng(1), rule=RULES["part"])
+    for number, (look, centres, gamma) in enumerate(found.kernels):
+        values, vectors = np.linalg.eigh(gaussian_kernel(centres, centres, gamma).astype(float))
+        root = vectors / np.sqrt(values + ROUNDING * len(centres))
+        p, u = (
+            gaussian_kernel(see(x, look, spread), centres, gamma) @ root for x in (positive, means)
+        )
+        plain = solve(p.mean(axis=0)[None], u, STRENGTHS)[:, 0] @ u.T
+        scale = (plain * found.unlabeled[number]).sum(axis=1) / np.square(plain).sum(axis=1)
+        np.testing.assert_allclose(found.unlabeled[number], plain * scale[:, None], atol=5e-3)
 
 
 def test_a_fold_is_scored_as_by_a_fit_without_it() -> None:

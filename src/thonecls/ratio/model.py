@@ -309,7 +309,7 @@ def crossfit_ratio(
             "windows": [list(machine.look.windows) for machine in ratio.machines],
             "single_pixels": round(ratio.near, 3),
             "unlabeled": PIXELS,
-            "centres": rule.centres,
+            "centres": len(ratio.machines[0].centres),
             "width": WIDTH,
             "strengths": list(rule.strengths),
             "cut": round(cut, 4),

@@ -26,6 +26,7 @@ from thonecls.splits import Coverage, Folds
 
 # What these numbers rest on: docs/adr/0014-density-ratio.md.
 MOST_POSITIVES = 400  # labels that kernels lie around
+EACH = 16  # of so many unlabeled pixels one has a kernel around it, at most
 WIDTH = 0.7  # of the kernel: its gamma times the variance of the features
 FOLDS = 5
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1)  # λ: how freely the ratio may bend, from very to hardly
@@ -35,7 +36,7 @@ GAPS = (0.3, 0.6)  # the lowest cut and the highest of labels from a part of a s
 GROWTH, STEP = 1.4, 0.1  # a map that grows by less where its cut is so much lower hardly grows
 FEWEST_FAIR = 20  # labels that tell how much of a scene the class covers
 LEAST = 1e-3  # of the mean score of labels left out, which scores are divided by
-RANK = 1e-5  # of the largest eigenvalue of a kernel: smaller ones are rounding
+ROUNDING = 1e-6  # of the sum of a kernel's eigenvalues: smaller ones are rounding
 CHUNK = 2**10  # pixels that are scored at a time: their kernels stay in the cache
 REACH = 4  # pixels to each side over which scores are averaged where neighbours look alike
 LEADING = 8  # components by which it is told how alike they look
@@ -267,7 +268,7 @@ class Fitted(NamedTuple):
     held_out: Array64
     judged: Array64
     by_place: Array64
-    unlabeled: Array64
+    unlabeled: NDArray[np.floating[Any]]
 
     def by(self, rule: Rule, least_near: float = 0.0) -> Ratio:
         """The mean of a rule's solutions, and of those that look at single pixels.
@@ -350,7 +351,7 @@ def fit(
     parts = min(FOLDS, count)
     fold = rng.permutation(count) % parts
     kept = np.sort(rng.permutation(count)[:MOST_POSITIVES])
-    centres = np.sort(rng.permutation(others)[: rule.centres])
+    centres = np.sort(rng.permutation(others)[: min(rule.centres, -(-others // EACH))])
     nothing = Folds(np.zeros(count, np.int64), np.zeros((1, count), dtype=bool))
     judging, by_place = folds or nothing, places or nothing
     # Which positives a solution learns from: all but a part, all, all that are apart from a fold.
@@ -359,13 +360,16 @@ def fit(
     share = np.ones(count, np.float32) if weights is None else weights / weights.mean()
     solved: list[tuple[Array64, ...]] = []
     kernels = []
+    buffer: FloatArray | None = None
     for look in looks_of(rule):
         of_p, of_u = see(positive, look, spread), see(unlabeled, look, spread)
         of_n = of_p[:0] if negative is None else see(negative, look, spread)
         middles = np.concatenate([of_p[kept], of_n, of_u[centres]])
         gamma = WIDTH / max(float(of_u.var(axis=0, dtype=np.float64).sum()), 1e-12)
         basis = _basis(middles, gamma)
-        p, u, n = (gaussian_kernel(x, middles, gamma) @ basis for x in (of_p, of_u, of_n))
+        p, n = (_features(x, middles, gamma, basis) for x in (of_p, of_n))
+        # The largest array by far: memory that is new each time costs as much as the product.
+        u = buffer = _features(of_u, middles, gamma, basis, buffer)
         smoothed = p
         if around is not None:
             near = gaussian_kernel(see(around.means, look, spread), middles, gamma)
@@ -436,10 +440,30 @@ def cut_of(ratio: Ratio, rule: Rule) -> float:
 
 
 def _basis(centres: FloatArray, gamma: float) -> FloatArray:
-    """The matrix (m, k) that makes kernels around centres orthonormal features (Nyström)."""
-    values, vectors = np.linalg.eigh(gaussian_kernel(centres, centres, gamma).astype(np.float64))
-    kept = values > RANK * values[-1]
-    return np.asarray(vectors[:, kept] / np.sqrt(values[kept]), dtype=np.float32)
+    """The matrix (m, m) that makes kernels around centres orthonormal features (Nyström).
+
+    By Cholesky's factor: any other root, such as the eigenvectors', turns the features alone, and
+    neither the least squares nor the length of a solution knows of that.
+    """
+    kernel = gaussian_kernel(centres, centres, gamma).astype(np.float64)
+    kernel[np.diag_indices_from(kernel)] += ROUNDING * len(centres)
+    factor = scipy.linalg.cholesky(kernel, lower=True, overwrite_a=True)
+    return np.asarray(scipy.linalg.inv(factor.T), dtype=np.float32)
+
+
+def _features(
+    seen: FloatArray,
+    centres: FloatArray,
+    gamma: float,
+    basis: FloatArray,
+    out: FloatArray | None = None,
+) -> FloatArray:
+    """Kernels around centres as orthonormal features: (n, d) -> (n, m), into `out` if given."""
+    found = np.empty((len(seen), len(centres)), np.float32) if out is None else out
+    for start in range(0, len(seen), CHUNK):
+        part = slice(start, start + CHUNK)
+        np.matmul(gaussian_kernel(seen[part], centres, gamma), basis, out=found[part])
+    return found
 
 
 def score(
