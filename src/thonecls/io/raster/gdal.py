@@ -9,6 +9,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import rasterio
@@ -53,9 +54,20 @@ class Gdal:
             raw = dataset.read(list(numbers), window=window, out_shape=(len(numbers), *shape))
         if self.alpha is not None:
             return raw, dataset.read(self.alpha, window=window, out_shape=shape) > 0
-        if MaskFlags.per_dataset in dataset.mask_flag_enums[numbers[0] - 1]:
+        if numbers[0] in _masked(dataset):
             return raw, dataset.read_masks(numbers[0], window=window, out_shape=shape) > 0
         return raw, None
+
+
+_MASKED: WeakKeyDictionary[Any, frozenset[int]] = WeakKeyDictionary()
+
+
+def _masked(dataset: Any) -> frozenset[int]:
+    """The bands whose mask is the dataset's own; asked once, as all bands are gone through."""
+    if dataset not in _MASKED:
+        flags = enumerate(dataset.mask_flag_enums, start=1)
+        _MASKED[dataset] = frozenset(n for n, f in flags if MaskFlags.per_dataset in f)
+    return _MASKED[dataset]
 
 
 def open_gdal(name: str, path: Path) -> Any:
