@@ -89,6 +89,7 @@ leaderboard: .venv/installed  ## the leaderboard from the records: runs/leaderbo
 
 docs: .venv/installed  ## the site of docs/ with the API, in site/; warnings are errors
 	$(RUN) sphinx --fail-on-warning --keep-going --quiet -c docs . site
+	THONECLS_SITE=site $(RUN) pytest --quiet tests/test_site.py -k pages
 
 clean:  ## remove the environment and caches
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis

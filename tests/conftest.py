@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from base64 import b64decode
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import settings
+from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
 from thonecls.datasets import Dataset, Example, synthetic, write_example
@@ -29,6 +31,11 @@ settings.load_profile("thonecls")
 
 TINY = TrainConfig(
     epochs=2, batches=3, unlabeled=60, width=0.25, rate=1e-3, rate_decay=1.0, device="cpu"
+)
+
+SAVE_FIGURE = Figure.savefig
+WHITE = b64decode(  # a PNG of one pixel
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg=="
 )
 
 
@@ -64,6 +71,30 @@ def few_positives(field_scene: Dataset) -> np.ndarray[tuple[int, int], np.dtype[
     mask = np.zeros(field_scene.scene.shape, dtype=bool)
     mask.flat[np.flatnonzero(field_scene.truth == 1)[::5][:12]] = True
     return mask
+
+
+@pytest.fixture(scope="module")
+def white_pictures() -> Iterator[None]:
+    """Figures are made, but saved as one white pixel.
+
+    Drawing them takes four times as long as all the rest of a small training; tests of reports
+    and maps look at them.
+    """
+
+    def save(figure: Figure, file: BinaryIO, *, format: str, **_: Any) -> None:
+        assert format == "png"
+        assert figure.axes
+        file.write(WHITE)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Figure, "savefig", save)
+        yield
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a test that looks at pictures, in a module whose other pictures are white."""
+    monkeypatch.setattr(Figure, "savefig", SAVE_FIGURE)
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,9 @@
     python tests/isa.py                                # all that this processor can do
     python tests/isa.py --seeds 2 default/SSE41 native
 
+Each setting by itself tells the same as all at once; the last lines tell how each ended, and after
+how many seconds.
+
 A setting is the vector instructions of PyTorch's own kernels and those of oneDNN's; NumPy's BLAS
 goes with the first. Each takes sums in another order, so that all of them differ in rounding.
 """
@@ -13,6 +16,7 @@ import argparse
 import os
 import subprocess
 import sys
+import time
 
 import torch
 
@@ -50,15 +54,19 @@ def main() -> int:
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal"]
     command += ["-m", "learning", "--seeds", str(options.seeds)]
     native = {name: value for name, value in os.environ.items() if name not in VARIABLES}
-    failed = 0
+    ended: dict[str, str] = {}
     for name in options.settings or able:
         if name not in able and name != "native":
             print(f"{name}: not on this processor, which has {names}", flush=True)
             continue
         print(f"{name}, {options.seeds} seeds", flush=True)
         variables = native | able.get(name, {})
-        failed += bool(subprocess.run(command, env=variables, check=False).returncode)
-    return failed
+        began = time.monotonic()
+        code = subprocess.run(command, env=variables, check=False).returncode
+        ended[name] = f"{'failed' if code else 'passed'} in {time.monotonic() - began:.0f} s"
+    for name, words in ended.items():
+        print(f"{name}, {options.seeds} seeds: {words}")
+    return sum(words.startswith("failed") for words in ended.values())
 
 
 if __name__ == "__main__":

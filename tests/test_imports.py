@@ -28,14 +28,17 @@ DOES_NOT_LOAD = [
     ("import thonecls", (*ALL, "numpy", "cyclopts", "rich", "importlib.metadata")),
     ("from thonecls import TrainConfig, FAST", (*ALL, "numpy")),
     ("from thonecls import Scene", (*ALL,)),
-    ("from thonecls import THOneCls", ("rasterio", "pyproj", "geopandas", *PICTURES)),
-    ("from thonecls.losses import taylor_variational", ("sklearn", *FILES, *PICTURES, "scipy")),
-    ("from thonecls import fit", ("sklearn", *FILES, *PICTURES, *SCIPY)),
     ("from thonecls.methods import METHODS", (*ALL, "numpy")),
     ("from thonecls.io.raster import open_raster", (*LEARNING, *TABLES, *PICTURES, *SCIPY)),
     ("from thonecls.io.inputs import read_labels", (*LEARNING, *PICTURES, *SCIPY)),
     ("from thonecls.workflow import check_scene", (*LEARNING, *PICTURES, *SCIPY)),
     ("import thonecls.studio.launch", (*LEARNING, *PICTURES)),  # the page opens before
+]
+# All of these load torch: one interpreter runs them, each allowed what those before it are.
+WITH_TORCH = [
+    ("from thonecls.losses import taylor_variational", ("sklearn", *FILES, *PICTURES, "scipy")),
+    ("from thonecls import fit", ("sklearn", *FILES, *PICTURES, *SCIPY)),
+    ("from thonecls import THOneCls", ("rasterio", "pyproj", "geopandas", *PICTURES)),
     (
         "import thonecls.workflow.demo, thonecls.benchmark, thonecls.methods.classifier",
         tuple(EXTRAS),
@@ -54,18 +57,33 @@ WORDS_DO_NOT_LOAD = [
 ]
 
 
-def loaded_by(code: str) -> set[str]:
-    """The modules that a new interpreter has loaded after running some code."""
-    ends = "import sys; sys.stderr.write('\\n' + ' '.join(sys.modules))"
+def loaded_by(*codes: str) -> list[set[str]]:
+    """The modules that a new interpreter has loaded after running each of some codes."""
+    told = "import sys; sys.stderr.write('\\nloaded ' + ' '.join(sys.modules) + '\\n')"
     done = subprocess.run(
-        [sys.executable, "-c", f"{code}\n{ends}"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", "\n".join(f"{code}\n{told}" for code in codes)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    return set(done.stderr.splitlines()[-1].split())
+    lines = [line for line in done.stderr.splitlines() if line.startswith("loaded ")]
+    assert len(lines) == len(codes)
+    return [set(line.split()) for line in lines]
 
 
 @pytest.mark.parametrize(("code", "unwanted"), DOES_NOT_LOAD, ids=[x for x, _ in DOES_NOT_LOAD])
 def test_importing_this_does_not_load_that(code: str, unwanted: tuple[str, ...]) -> None:
-    assert loaded_by(code) & set(unwanted) == set()
+    (loaded,) = loaded_by(code)
+    assert loaded & set(unwanted) == set()
+
+
+def test_importing_what_learns_does_not_load_that() -> None:
+    loaded = loaded_by(*(code for code, _ in WITH_TORCH))
+    too_much = {
+        code: found & set(unwanted)
+        for (code, unwanted), found in zip(WITH_TORCH, loaded, strict=True)
+    }
+    assert too_much == {code: set() for code, _ in WITH_TORCH}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +98,7 @@ def test_a_command_loads_only_what_it_runs(
         files = {"SCENE": str(example.scene), "LABELS": str(example.labels)}
     arguments = [files.get(word, word) for word in words.split()]
     code = f"from thonecls.cli import main\ntry: main({arguments!r})\nexcept SystemExit: pass"
-    loaded = loaded_by(code)
+    (loaded,) = loaded_by(code)
     assert "thonecls.cli.app" in loaded
     assert loaded & set(unwanted) == set()
 

@@ -1,12 +1,10 @@
-"""The site of the docs builds without a warning, and the tutorial's notebook runs."""
+"""The site of the docs has its pages, and the tutorial's notebook runs."""
 
 from __future__ import annotations
 
 import ast
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +14,11 @@ ROOT = Path(__file__).parents[1]
 NOTEBOOK = ROOT / "docs" / "tutorial.ipynb"
 
 
-def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    pytest.importorskip("sphinx")
-    site = tmp_path / "site"
-    command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet"]
-    done = subprocess.run(
-        [*command, "-d", tmp_path / "doctrees", "-c", ROOT / "docs", ROOT, site],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    assert done.returncode == 0, done.stderr
+def test_the_site_has_its_pages() -> None:
+    """Of the site that `make docs` builds before it runs this; its warnings are errors there."""
+    if "THONECLS_SITE" not in os.environ:
+        pytest.skip("THONECLS_SITE names no site: make docs builds it and runs this")
+    site = Path(os.environ["THONECLS_SITE"])
     for page in ("docs/README", "docs/api", "docs/tutorial", "docs/leaderboard", "leaderboard"):
         assert (site / f"{page}.html").exists(), page
     api = (site / "docs/api.html").read_text("utf-8")

@@ -19,6 +19,7 @@ from thonecls.io.options import LabelOptions
 from thonecls.method.model import Model
 
 WHERE = ["--where", "species = 'lantana'"]
+pytestmark = pytest.mark.usefixtures("white_pictures")
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,13 +23,15 @@ from rio_cogeo.cogeo import cog_validate
 from commands import run
 from thonecls.datasets import Example, write_example
 from thonecls.io.options import SceneOptions
-from thonecls.method.model import Model
+from thonecls.method.model import Model, Scored, Scorer
 from thonecls.methods.costs import on_cores, usable_cores
 from thonecls.workflow import check_scene
 from thonecls.workflow.options import repeat_command
 
 QUICK = ["--epochs", "6", "--batches", "4", "--width", "0.25", "--unlabeled", "800"]
+ONE_EPOCH = ["--epochs", "1", *QUICK[2:]]
 WHERE = ["--where", "species = 'lantana'"]
+pytestmark = pytest.mark.usefixtures("white_pictures")
 
 
 def said(capsys: pytest.CaptureFixture[str]) -> Any:
@@ -51,6 +52,12 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Example:
 
 
 @pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Example:
+    """Another, for trainings of which only what they write is looked at."""
+    return write_example(tmp_path_factory.mktemp("small"), height=48, width=40)
+
+
+@pytest.fixture(scope="module")
 def trained(example: Example, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with everything: labels held out, two seeds, truth for the report."""
     out = tmp_path_factory.mktemp("trained") / "run"
@@ -61,6 +68,7 @@ def trained(example: Example, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.usefixtures("drawn")
 def test_check_says_that_all_is_well(
     example: Example, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -199,23 +207,24 @@ def test_without_settings_a_map_is_there_in_seconds_and_right(
 
 
 def test_a_coverage_is_for_the_density_ratio_alone(
-    example: Example, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small: Example, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["train", example.scene, example.labels, *WHERE, "--out", tmp_path / "run"]
+    train = ["train", small.scene, small.labels, *WHERE, "--folds", "0"]
+    command = [*train, "--out", tmp_path / "run"]
     assert run(*command, "--coverage", "all", "--json") == 0
     assert said(capsys)["coverage"] == "all"
     assert run(*command, "--overwrite", "--coverage", "all", "--epochs", "1") == 2
     assert "leave out --coverage" in " ".join(capsys.readouterr().err.split())
-    network = ["train", example.scene, example.labels, *WHERE, *QUICK, "--folds", "0"]
-    assert run(*network, "--out", tmp_path / "n") == 0
+    assert run(*train, *ONE_EPOCH, "--out", tmp_path / "n") == 0
     assert json.loads((tmp_path / "n/run.json").read_text("utf-8"))["method"] == "t-honecls"
 
 
 def test_a_network_that_is_overwritten_leaves_nothing_behind(
-    example: Example, tmp_path: Path
+    small: Example, tmp_path: Path
 ) -> None:
-    command = ["train", example.scene, example.labels, *WHERE, "--out", tmp_path / "run"]
-    assert run(*command, *QUICK, "--seeds", "2", "--folds", "0") == 0
+    command = ["train", small.scene, small.labels, *WHERE, "--out", tmp_path / "run"]
+    command += ["--folds", "0"]
+    assert run(*command, *ONE_EPOCH, "--seeds", "2") == 0
     assert run(*command, "--overwrite") == 0
     models = [path.name for path in (tmp_path / "run").glob("*.safetensors")]
     assert models == ["model.safetensors"]
@@ -421,29 +430,35 @@ def test_a_threshold_by_labels_left_out_is_in_the_model_and_every_map_uses_it(
     np.testing.assert_array_equal((probability[known] * 0.01) > limit, mapped[known] == 1)
 
 
-# The program with less memory for a window, so that a small scene has several.
-MANY_WINDOWS = """
-import thonecls.method.model
+LITTLE = 1e6  # bytes for a window, so that a small scene has several
+
+# The program: it says when it has written two windows, and waits to be killed.
+WAITS_AFTER_TWO = f"""
+import time
+import thonecls.method.model, thonecls.workflow.layers as layers
 from thonecls.cli import main
-thonecls.method.model.MEMORY = 3e8
+thonecls.method.model.MEMORY = {LITTLE}
+write, windows = layers._Rasters.write, []
+def write_and_wait(*arguments):
+    write(*arguments)
+    windows.append(1)
+    if len(windows) == 2:
+        print("two windows", flush=True)
+        time.sleep(1e6)
+layers._Rasters.write = write_and_wait
 main()
 """
 
 
-def map_command(trained: Path, scene: Path, out: Path) -> list[str]:
-    words = [sys.executable, "-c", MANY_WINDOWS, "map", trained, scene, "--out", out]
-    return [str(word) for word in (*words, "--resume", "--json")]
-
-
 @pytest.fixture(scope="module")
 def large(example: Example, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example's scene, repeated to 900 × 760 pixels in an ENVI file."""
+    """The example's scene, repeated to 150 × 120 pixels in an ENVI file: six windows."""
     path = tmp_path_factory.mktemp("large") / "large.bsq"
     with rasterio.open(example.scene) as file:
         profile = file.profile
-        cube = np.tile(file.read(), (1, 10, 10))[:, :900, :760]
+        cube = np.tile(file.read(), (1, 2, 2))[:, :150, :120]
         tags = [file.tags(band) for band in file.indexes]
-    size = {"driver": "ENVI", "height": 900, "width": 760, "interleave": "bil"}
+    size = {"driver": "ENVI", "height": 150, "width": 120, "interleave": "bil"}
     profile = {k: v for k, v in profile.items() if k not in ("blockxsize", "blockysize", "tiled")}
     with rasterio.open(path, "w", **(profile | size)) as file:
         file.write(cube)
@@ -456,22 +471,31 @@ def large(example: Example, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_killed_map_is_resumed_to_the_same_bytes(
-    trained: Path, large: Path, tmp_path: Path
+    trained: Path, large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed once some windows are written; then resumed."""
-    model = trained / "model-0.safetensors"
-    env = os.environ | {"OMP_NUM_THREADS": "1"}
-    whole = subprocess.run(map_command(model, large, tmp_path / "whole"), env=env, check=False)
-    assert whole.returncode == 0
-    process = subprocess.Popen(map_command(model, large, tmp_path / "killed"), env=env)
-    part = tmp_path / "killed/.map.part/scores"
-    while process.poll() is None and not (part.exists() and part.stat().st_blocks > 200):
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    """Killed when two of six windows are written; then resumed by another process."""
+    command = ["map", trained / "model-0.safetensors", large, "--resume", "--json"]
+    scored: list[Scored] = []
+    score = Scorer.score
+
+    def count(*arguments: Any) -> Scored:
+        scored.append(score(*arguments))
+        return scored[-1]
+
+    monkeypatch.setattr(Scorer, "score", count)
+    monkeypatch.setattr("thonecls.method.model.MEMORY", LITTLE)
+    assert run(*command, "--out", tmp_path / "whole") == 0
+    assert len(scored) == 6
+    words = [sys.executable, "-c", WAITS_AFTER_TWO, *command, "--out", tmp_path / "killed"]
+    process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"two windows\n"
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
     assert not (tmp_path / "killed/map.tif").exists()
-    again = subprocess.run(map_command(model, large, tmp_path / "killed"), env=env, check=False)
-    assert again.returncode == 0
+    assert run(*command, "--out", tmp_path / "killed") == 0
+    assert len(scored) == 6 + 4
     for name in ("map.tif", "probability.tif", "novelty.tif"):
         one, two = (tmp_path / folder / name for folder in ("whole", "killed"))
         assert one.read_bytes() == two.read_bytes()
@@ -485,9 +509,9 @@ def test_a_cluster_maps_the_same_and_outlives_a_worker(
 
     model = trained / "model-0.safetensors"
     map_scene(model, large, tmp_path / "here")
-    monkeypatch.setattr("thonecls.workflow.map.TILE", 256)  # 12 windows
+    monkeypatch.setattr("thonecls.workflow.map.TILE", 40)  # 12 windows
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     )
     with cluster, distributed.Client(cluster) as client:
         killed: list[int] = []

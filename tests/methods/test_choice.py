@@ -21,6 +21,7 @@ from thonecls.workflow import TrainOptions, map_scene, train_scene
 DATA = synthetic(height=48, width=48, bands=8, separation=3.0, fields=20, seed=1)
 MASK = np.zeros(DATA.truth.shape, dtype=bool)
 MASK.flat[np.random.default_rng(0).choice(np.flatnonzero(DATA.truth == 1), 40, replace=False)] = 1
+pytestmark = pytest.mark.usefixtures("white_pictures")
 
 
 @pytest.mark.parametrize("method", ["matched-filter", "isolation-forest"])

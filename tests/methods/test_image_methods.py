@@ -38,6 +38,8 @@ def test_every_method_learns_easy_images(
     images: Images, labels: Labels, name: str, seed: int
 ) -> None:
     options: dict[str, Any] = {"epochs": 8, "batches": 6, "rate": 1e-3}
+    if name in ("bce", "imb-nnpu", "lbe", "ncpu"):
+        options["epochs"] = 5
     if name == "puet":
         options = {"n_estimators": 20}
     if name in ("dist-pu", "p3mix-c", "p3mix-e"):

@@ -14,6 +14,8 @@ from thonecls.method.config import FAST
 from thonecls.workflow import MapOptions, TrainOptions, map_scenes, train_scene
 from tiles import cut_tiles
 
+pytestmark = pytest.mark.usefixtures("white_pictures")
+
 
 @pytest.fixture(scope="module")
 def model(farmland: Example, tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -6,6 +6,7 @@ copy of such a folder. Kills from outside, at any moment at all: `make crash`.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -22,6 +23,7 @@ import numpy as np
 import pytest
 
 from crashing import CONFIG, World, kill_after, make_world, outcome, states, visible
+from thonecls import parallel
 from thonecls.errors import ClusterError, ConfigError, FileError, ThoneclsError
 from thonecls.files import LOCK, locked
 from thonecls.workflow import MapOptions, TrainOptions, TruthFile, map_scene, train_scene
@@ -31,6 +33,9 @@ KINDS: dict[str, dict[str, Any]] = {
     "2021": {"year": 2021},
     "other": {"threshold": 0.9},
 }
+
+
+pytestmark = pytest.mark.usefixtures("white_pictures")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -399,7 +404,11 @@ def test_going_on_and_beginning_anew_are_not_said_at_once(world: World, run: Pat
 
 
 def test_a_killed_scheduler_ends_a_map_that_can_be_gone_on_with(
-    world: World, run: Path, maps: dict[str, dict[str, Any]], tmp_path: Path
+    world: World,
+    run: Path,
+    maps: dict[str, dict[str, Any]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("distributed")
     command = ["-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
@@ -410,13 +419,23 @@ def test_a_killed_scheduler_ends_a_map_that_can_be_gone_on_with(
     address = next(line.split()[-1] for line in scheduler.stderr if "Scheduler at:" in line)
     with pytest.raises(ConfigError, match="as Dask is configured here"):
         world.map(run, tmp_path / "map", dask=address.replace("tcp:", "tls:"))
+    # Dask's client of that refusal is closed when it is collected; while the next one starts, it
+    # would wait for a lock that this one holds.
+    gc.collect()
     blow = threading.Timer(0.5, scheduler.kill)  # no worker ever comes: windows are waited for
-    blow.start()
+    connect = parallel._connect
+
+    def connect_and_strike(at: str) -> Any:
+        client = connect(at)
+        blow.start()
+        return client
+
+    monkeypatch.setattr(parallel, "_connect", connect_and_strike)
     try:
         with pytest.raises(ClusterError, match="no longer answers: start it again and repeat"):
             world.map(run, tmp_path / "map", resume=True, dask=address)
     finally:
-        blow.join()
+        scheduler.kill()
         scheduler.communicate()
     world.map(run, tmp_path / "map", resume=True)
     assert outcome(tmp_path / "map") == maps["2020"]

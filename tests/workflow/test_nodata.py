@@ -21,6 +21,7 @@ from thonecls.workflow.spectra import judged_at, read_lattice, sample_spectra, v
 from thonecls.workflow.train import on_data
 
 FILL = -9999
+pytestmark = pytest.mark.usefixtures("white_pictures")
 
 
 def train(here: Path, cube: NDArray[np.float32], mask: NDArray[np.bool_], folds: int) -> RunSummary:
