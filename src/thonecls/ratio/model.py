@@ -77,6 +77,7 @@ FEW_OUT = 10  # folds of labels from all over a scene
 FEW_PLACES, LEAST_NEAR = 6, 0.5  # up to so many with labels, single pixels have so much of a say
 PLACES = 3  # folds of places that tell whether what lies around a pixel tells the class
 ANSWER = 30.0  # labels that a positive answer to a suggestion counts for, as it is from elsewhere
+ANSWERED = 2  # such answers: labels no longer come from a patch alone
 STEEP = 3.0  # the logit of a pixel that scores as the mean label left out
 TILE = 448  # pixels a side
 
@@ -256,6 +257,9 @@ def crossfit_ratio(
         known = np.union1d(positive, refused)
     scenes = scenes_of(source)
     found = coverage or coverage_of(positive, source.shape, scenes)
+    if coverage is None and found == "patch" and answers is not None:
+        # Answers are from elsewhere, however few they are beside the labels of a plot.
+        found = "part" if answers.flat[positive].sum() >= ANSWERED else found
     rule = RULES[found]
     windows = windows_of(looks_of(rule))
     farther = -(-4 * (windows[-1] // 2) // SIDE)  # a label's window reaches a quarter beyond it
