@@ -4,8 +4,8 @@ python benchmarks/slider.py                    # 10 Mpx, a window of 1280 x 800 
 python benchmarks/slider.py --side 1000
 
 Where a graphics card is missing Chromium draws by software (SwiftShader); with one, `draws` is the
-display's rate. `as it is`: the map's layers are drawn coarser while the cut moves, where they are too
-slow otherwise; `sharp`: they never are. The two take turns, so that other work on the machine slows
+display's rate. `as it is`: where that is too slow, maps are drawn coarser while the cut moves;
+`sharp`: they never are. The two take turns, so that other work on the machine slows
 both. `main thread` is the time that the page's own code, layout and painting take for a picture,
 without the drawing: what a graphics card does not make faster.
 """
@@ -93,9 +93,7 @@ def main() -> None:
     for name, turns in found.items():
         rates = ", ".join(f"{turn['rate']:.1f}" for turn in turns)
         rate, main = (median(turn[key] for turn in turns) for key in ("rate", "main"))
-        print(
-            f"{name:<9} draws {rate:.1f} pictures a second ({rates}), main thread {main:.1f} ms each"
-        )
+        print(f"{name:<9} draws {rate:.1f} pictures a second ({rates}), main thread {main:.1f} ms")
     print(f"on {os.cpu_count()} cores with a load of {os.getloadavg()[0]:.1f}")
 
 
