@@ -25,6 +25,7 @@ FILES = {  # what may be downloaded, in the order of a list
     "labels.gpkg": "your labels",
     "answers.gpkg": "your answers to suggestions",
     "overview.png": "a picture of the map over the scene",
+    "geometry.tif": "which pixel of the sensor each pixel of the map shows",
     "novelty.tif": "above 1: unlike what the model has seen",
     "uncertainty.tif": "how far models differ",
     "map.npy": "the map: 1 the class, 0 other, 255 no data",

@@ -95,7 +95,7 @@ class Training:
 
     def _takes_negatives(self, method: str, preset: str | None) -> bool:
         """Whether a method has a use for places where the class is not, as `train` has it."""
-        rows, columns = self.studio.grid.shape
+        rows, columns = self.studio.project.scene.grid.shape
         whole = (preset or preset_for(rows * columns)) != "collage"
         return method == "density-ratio" or (METHODS[method].network and whole)
 
@@ -128,7 +128,9 @@ class Training:
         studio = self.studio
         try:
             folder = studio.jobs.folder / job.id / "run"
-            shown = run_map(folder, map_of(job.id), spec["revision"], studio.grid.shape)
+            shown = run_map(
+                folder, map_of(job.id), spec["revision"], studio.project.scene.grid.shape
+            )
         except Exception as error:  # a file may be spoilt in any way
             studio.trouble("the map of a training", error)
             return
