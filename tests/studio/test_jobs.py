@@ -97,6 +97,24 @@ def test_what_nobody_expects_is_told_too(farmland: Example, tmp_path: Path) -> N
     assert (tmp_path / "job" / "log.txt").read_text().startswith("Traceback")
 
 
+def test_to_stop_what_has_ended_is_no_error(farmland: Example, tmp_path: Path) -> None:
+    jobs = Jobs(tmp_path, lambda job: None, lambda job: None)
+    for _ in range(4):
+        folder = jobs.next_folder("train")
+        (folder / JOB).write_text(json.dumps(spec(farmland, tmp_path)))
+        (folder / STATUS).write_text(json.dumps({"state": "done", "words": "done"}))
+    assert len(jobs.take_up()) == 4
+    assert jobs.prune() == ["train-1", "train-2"]
+    for name in ("train-1", "train-4"):  # one whose folder is gone, and one that is shown
+        for keep in (False, True):
+            ended = jobs.cancel(name, keep=keep)
+            assert ended is not None
+            assert (ended.id, ended.state) == (name, "done")
+    assert not (tmp_path / "train-4" / "stop").exists()
+    assert jobs.cancel("train-5") is None
+    jobs.close()
+
+
 def test_a_process_that_is_killed_is_noticed(farmland: Example, tmp_path: Path) -> None:
     heard: list[Job] = []
     jobs = Jobs(tmp_path, heard.append, lambda job: None)

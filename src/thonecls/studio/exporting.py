@@ -59,8 +59,10 @@ class Exporting:
         shown = newest if name is None else studio.find_map(name)
         if shown is None or shown.facts.kind != "run":
             raise ConflictError("only the map of a training can be exported: train first")
-        studio.check_idle("an export", "export")
         facts = shown.facts
+        asked = {"map": facts.id, "cut": facts.cut, "label": studio.project.settings.label}
+        if (job := studio.running("an export", "export", asked)) is not None:
+            return job
         made = studio.jobs.folder / job_of(facts.id)
         spec = studio.jobs.spec(made.name)
         moved = facts.cut != facts.own_cut
@@ -75,9 +77,7 @@ class Exporting:
             {
                 **spec,
                 "kind": "export",
-                "map": facts.id,
-                "cut": facts.cut,
-                "label": studio.project.settings.label,
+                **asked,
                 "labels": str(self.folder / "labels.gpkg"),
                 "answers": str(answers) if answers.exists() else None,
                 "out": str(self.folder),

@@ -271,10 +271,15 @@ class Studio:
         if job.kind == "train":
             self.training.show(job, self.jobs.spec(job.id))
 
-    def check_idle(self, what: str, kind: str) -> None:
-        """Refuse to begin what is under way."""
-        if self.jobs.running(kind) is not None:
+    def running(self, what: str, kind: str, asked: Mapping[str, Any]) -> Job | None:
+        """The job that does what is asked, if it is under way; an error where another one is."""
+        job = self.jobs.running(kind)
+        if job is None:
+            return None
+        spec = self.jobs.spec(job.id)
+        if any(spec.get(name) != value for name, value in asked.items()):
             raise ConflictError(f"{what} is running: wait for its end, or cancel it")
+        return job
 
     # Everything
 

@@ -48,7 +48,10 @@ class Training:
         preset: Literal["fast", "collage", "paper"] | None = None,
         coverage: Literal["all", "part", "patch"] | None = None,
     ) -> Job:
-        """Begin a training on the labels as they are now, in a process of its own."""
+        """Begin a training on the labels as they are now, in a process of its own.
+
+        Where the very same is under way, as it may have begun by itself meanwhile, that one.
+        """
         method = method or self.studio.project.settings.method
         check_method(method)
         if preset is not None and not METHODS[method].network:
@@ -56,7 +59,10 @@ class Training:
         if coverage is not None and method != "density-ratio":
             raise ConfigError(f"{method} has no use for a coverage: leave it out")
         with self._starting:
-            self.studio.check_idle("a training", "train")
+            asked = {"method": method, "preset": preset, "coverage": coverage}
+            asked["revision"] = self.studio.labels.revision
+            if (job := self.studio.running("a training", "train", asked)) is not None:
+                return job
             return self._begin(method, preset, coverage)
 
     def _begin(self, method: str, preset: str | None, coverage: str | None) -> Job:
