@@ -83,7 +83,7 @@ def test_it_is_learnt_asked_about_and_exported(
     counts = client.get("/api/state")["labels"]["counts"]
     marked = read_labels(made.labels, read_scene(made.scene).grid).mask
     assert counts["positive"] == np.isin(table, np.flatnonzero(marked)).sum() >= LABELS
-    client.send("POST", "/api/train")
+    client.send("POST", "/api/train", {"method": "matched-filter"})
     assert client.ended("train")["state"] == "done"
     asked = client.send("POST", "/api/suggestions", {"size": 4})["points"]
     assert all(table[point["row"], point["column"]] >= 0 for point in asked)
