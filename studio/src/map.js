@@ -190,12 +190,17 @@ export class SceneMap {
   }
 
   clip({ context: gl }, layer) {
-    if (this.swipeAt === null) return;
-    const { width, height } = gl.canvas;
-    const x = Math.round(width * this.swipeAt);
-    gl.enable(gl.SCISSOR_TEST);
-    if (layer === this.left) gl.scissor(0, 0, x, height);
-    else gl.scissor(x, 0, width - x, height);
+    if (this.swipeAt !== null) {
+      const { width, height } = gl.canvas;
+      const x = Math.round(width * this.swipeAt);
+      gl.enable(gl.SCISSOR_TEST);
+      if (layer === this.left) gl.scissor(0, 0, x, height);
+      else gl.scissor(x, 0, width - x, height);
+    }
+    // A buffer that is not kept is empty after it was shown, not after it was drawn.
+    gl.bindFramebuffer(gl.FRAMEBUFFER, null);
+    gl.clearColor(0, 0, 0, 0);
+    gl.clear(gl.COLOR_BUFFER_BIT);
   }
 
   /** Draw the marks anew at the next frame. */

@@ -188,6 +188,35 @@ def test_two_tabs_show_the_same_labels(
         studio.page.close()
 
 
+# Once all tiles are there and drawn.
+DRAWN = """() => new Promise((done) => {
+  studio.sceneMap.map.once("rendercomplete", done);
+  studio.sceneMap.map.render();
+})"""
+
+
+def test_both_sides_of_a_swipe_are_tinted_alike(
+    browser: Browser, server: Server, truth: NDArray[np.uint8]
+) -> None:
+    studio = open_studio(browser, server.address)
+    studio.press("p", "1")
+    label(studio, places(truth, 1, 1, seed=7))
+    studio.until("studio.store.state.maps.some((map) => map.kind === 'quick')")
+    pictures = []
+    for swipe in ("null", "{ at: 0.5, left: 'quick' }"):
+        studio.page.evaluate(f"() => studio.store.set({{ layer: 'quick', swipe: {swipe} }})")
+        studio.until(f"studio.sceneMap.left.getVisible() === {str(swipe != 'null').lower()}")
+        studio.page.evaluate(DRAWN)
+        pictures.append(studio.picture().astype(int)[100:-60])
+    half, handle = pictures[0].shape[1] // 2, 40
+    apart = np.abs(pictures[0] - pictures[1]).max(axis=2) > 3
+    for side in (apart[:, : half - handle], apart[:, half + handle :]):
+        assert side.mean() < 0.01
+    studio.press("z")
+    assert studio.errors == []
+    studio.page.close()
+
+
 def test_a_finger_labels_and_two_move_the_map(
     browser: Browser, server: Server, truth: NDArray[np.uint8]
 ) -> None:

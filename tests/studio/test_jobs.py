@@ -138,6 +138,17 @@ def test_a_process_that_is_killed_is_noticed(farmland: Example, tmp_path: Path) 
     again.close()
 
 
+def test_jobs_are_taken_up_from_any_folder(
+    farmland: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    studio = Studio(open_project(Path("p"), farmland.scene))
+    try:
+        assert studio.project.folder == studio.exporting.folder.parent == tmp_path.resolve() / "p"
+    finally:
+        studio.close()
+
+
 class Turns:
     """An event that is set after so many looks at it."""
 

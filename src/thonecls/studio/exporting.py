@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 FILES = {  # what may be downloaded, in the order of a list
     "map.tif": "the map: 1 the class, 0 other, in the scene's own geometry",
     "probability.tif": "the probability of the class",
+    "map.npy": "the map: 1 the class, 0 other, 255 no data",
+    "probability.npy": "the probability of the class",
     "polygons.gpkg": "the mapped areas as polygons",
     "report.html": "how far to trust the map",
     "labels.gpkg": "your labels",
@@ -28,8 +30,6 @@ FILES = {  # what may be downloaded, in the order of a list
     "geometry.tif": "which pixel of the sensor each pixel of the map shows",
     "novelty.tif": "above 1: unlike what the model has seen",
     "uncertainty.tif": "how far models differ",
-    "map.npy": "the map: 1 the class, 0 other, 255 no data",
-    "probability.npy": "the probability of the class",
     "novelty.npy": "above 1: unlike what the model has seen",
     "uncertainty.npy": "how far models differ",
     "model.safetensors": "the model, to map other scenes with thonecls map",

@@ -96,6 +96,7 @@ def open_project(
 
     labels: a file to begin with, of a new project; rgb: see `Settings`.
     """
+    folder = folder.resolve()  # jobs and commands must hold wherever they are taken up
     check_writable(folder)
     known = read_facts(folder)
     if known is None:
