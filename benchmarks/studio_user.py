@@ -114,7 +114,7 @@ def read() -> list[dict[str, Any]]:
 def run(classes: Sequence[int], rounds: int, seeds: int) -> None:
     """Measure what is not recorded."""
     known = [record["task"] for record in read()]
-    tasks = [
+    tasks: list[dict[str, Any]] = [
         {"scene": "indian-pines", "target": target, "clicks": arm, "rounds": rounds, "seed": seed}
         for seed in range(seeds)
         for target in classes

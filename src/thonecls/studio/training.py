@@ -59,7 +59,7 @@ class Training:
         if coverage is not None and method != "density-ratio":
             raise ConfigError(f"{method} has no use for a coverage: leave it out")
         with self._starting:
-            asked = {"method": method, "preset": preset, "coverage": coverage}
+            asked: dict[str, Any] = {"method": method, "preset": preset, "coverage": coverage}
             asked["revision"] = self.studio.labels.revision
             if (job := self.studio.running("a training", "train", asked)) is not None:
                 return job
