@@ -1,10 +1,15 @@
 """What clicks are worth: a person with the truth at the studio, F1 against the number of clicks.
 
-    python benchmarks/studio_user.py [--classes 2 11 14] [--rounds 5] [--seed 0]
+    python benchmarks/studio_user.py [--classes 2 11 14] [--rounds 4] [--seeds 1]
+    python benchmarks/studio_user.py --render
 
 Indian Pines, by the studio's own server. Ten clicks about one place, then rounds of ten: answers to
 suggestions; or further clicks about the same place; or clicks anywhere on the class, as by one who
 knows all of its places. F1 is over all pixels whose class is known and that were not clicked.
+
+A session, one class, kind of clicks and seed, is a line in
+benchmarks/records/reports/studio-user.jsonl when it has ended; one that is there already is not run
+again. To measure anew, take its lines out.
 """
 
 from __future__ import annotations
@@ -13,24 +18,30 @@ import argparse
 import json
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from published import RECORDS
 from studio import Client, studio
-from thonecls.datasets import indian_pines
+from thonecls.datasets import Dataset, indian_pines
+from thonecls.version import commit
 
 CLICKS = 10
+FILE = RECORDS / "reports" / "studio-user.jsonl"
 ARMS = ("suggestions", "about one place", "anywhere")
 
 
 def wait(client: Client) -> dict[str, Any]:
-    """The state, once nothing runs."""
+    """The state, once nothing runs; an error where a training has failed."""
     while True:
         state = client.state()
         if all(job["state"] != "running" for job in state["jobs"]):
+            if failed := [job["error"] for job in state["jobs"] if job["state"] != "done"]:
+                raise RuntimeError(failed[0])
             return state
         time.sleep(0.2)
 
@@ -93,30 +104,78 @@ def session(
     return found
 
 
+def read() -> list[dict[str, Any]]:
+    """All records."""
+    if not FILE.exists():
+        return []
+    return [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
+
+
+def run(classes: Sequence[int], rounds: int, seeds: int) -> None:
+    """Measure what is not recorded."""
+    known = [record["task"] for record in read()]
+    tasks: list[dict[str, Any]] = [
+        {"scene": "indian-pines", "target": target, "clicks": arm, "rounds": rounds, "seed": seed}
+        for seed in range(seeds)
+        for target in classes
+        for arm in ARMS
+    ]
+    data = indian_pines()
+    with tempfile.TemporaryDirectory() as folder:
+        scene = Path(folder) / "indian-pines.npy"
+        np.save(scene, data.scene.cube)
+        for number, task in enumerate(tasks):
+            if task in known:
+                continue
+            with studio(scene, Path(folder) / str(number), "--bands-axis", "first") as client:
+                client.ask("PUT", "/api/settings", {"auto": False})
+                began = time.monotonic()
+                found = session(
+                    client, data.truth, task["target"], task["clicks"], rounds, task["seed"]
+                )
+            record = {
+                "task": task,
+                "commit": commit(),
+                "seconds": round(time.monotonic() - began, 1),
+                "f1": found,
+            }
+            with FILE.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+            show(data, record)
+
+
+def show(data: Dataset, record: dict[str, Any]) -> None:
+    task = record["task"]
+    name = f"{data.classes[task['target']]}, {task['clicks']}, seed {task['seed']}"
+    print(name.ljust(44), *(f"{score:6.1f}" for score in record["f1"]), flush=True)
+
+
+def render() -> None:
+    """Print all records, and their means by kind of clicks."""
+    data, records = indian_pines(), read()
+    for rounds in sorted({record["task"]["rounds"] for record in records}):
+        some = [record for record in records if record["task"]["rounds"] == rounds]
+        clicks = [CLICKS, *(CLICKS * (n + 1) for n in range(rounds + 1))]
+        print("clicks".ljust(44), *(f"{n:>6}" for n in clicks), "(the first column: the first map)")
+        for record in some:
+            show(data, record)
+        for arm in ARMS:
+            lines = [record["f1"] for record in some if record["task"]["clicks"] == arm]
+            if lines:
+                means = (f"{score:6.1f}" for score in np.mean(lines, axis=0))
+                print(f"mean, {arm} (n = {len(lines)})".ljust(44), *means)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--classes", type=int, nargs="+", default=[2, 11, 14])
     parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--render", action="store_true")
     options = parser.parse_args()
-    data = indian_pines()
-    clicks = [CLICKS, *(CLICKS * (n + 1) for n in range(options.rounds + 1))]
-    print("clicks".ljust(34), *(f"{n:>6}" for n in clicks), "(the first column: the first map)")
-    results: dict[str, list[list[float]]] = {arm: [] for arm in ARMS}
-    with tempfile.TemporaryDirectory() as folder:
-        scene = Path(folder) / "indian-pines.npy"
-        np.save(scene, data.scene.cube)
-        for target in options.classes:
-            for arm in ARMS:
-                project = Path(folder) / f"{target}-{arm.replace(' ', '-')}"
-                with studio(scene, project, "--bands-axis", "first") as client:
-                    client.ask("PUT", "/api/settings", {"auto": False})
-                    found = session(client, data.truth, target, arm, options.rounds, options.seed)
-                results[arm].append(found)
-                name = f"{data.classes[target]}, {arm}"
-                print(name.ljust(34), *(f"{score:6.1f}" for score in found), flush=True)
-    for arm, lines in results.items():
-        print(f"mean, {arm}".ljust(34), *(f"{score:6.1f}" for score in np.mean(lines, axis=0)))
+    if not options.render:
+        run(options.classes, options.rounds, options.seeds)
+    render()
 
 
 if __name__ == "__main__":

@@ -153,6 +153,12 @@ class Studio:
         shot = self.page.locator("#map").screenshot()
         return np.asarray(Image.open(io.BytesIO(shot)).convert("RGB"))
 
+    def until_yellow(self, share: float) -> None:
+        """Wait until at least this share of the map is tinted as the class."""
+        end = time.monotonic() + PATIENCE
+        while (found := self.yellow()) < share:
+            assert time.monotonic() < end, f"{found:.3f} of the map is tinted, not {share:.3f}"
+
     def yellow(self) -> float:
         """The share of the map's picture that is tinted as the class."""
         red, green, blue = np.moveaxis(self.picture().astype(int), 2, 0)

@@ -12,6 +12,7 @@ import DataTile from "ol/source/DataTile.js";
 import TileGrid from "ol/tilegrid/TileGrid.js";
 
 import { octets, picture } from "./api.js";
+import { Motion } from "./motion.js";
 
 const CLOSEST = 1 / 48; // pixels of the scene per pixel of the screen
 const MISSING = 255; // octet of a map's tile without data
@@ -60,12 +61,31 @@ HTMLCanvasElement.prototype.getContext = function lean(type, attributes) {
   return getContext.call(this, type, wanted);
 };
 
+/** The layer of a map, which may be drawn with fewer pixels than the screen has. */
+class MapLayer extends WebGLTileLayer {
+  constructor(motion) {
+    super({ style: CUT_STYLE, visible: false, cacheSize: 256 });
+    this.motion = motion;
+  }
+
+  render(frame, target) {
+    const { pixelRatio } = frame;
+    frame.pixelRatio = pixelRatio * this.motion.sharpness;
+    try {
+      return super.render(frame, target);
+    } finally {
+      frame.pixelRatio = pixelRatio;
+    }
+  }
+}
+
 export class SceneMap {
   constructor(below, target, drawMarks) {
     this.drawMarks = drawMarks;
     this.sceneLayer = new WebGLTileLayer({ cacheSize: 256 });
-    this.left = new WebGLTileLayer({ style: CUT_STYLE, visible: false, cacheSize: 256 });
-    this.right = new WebGLTileLayer({ style: CUT_STYLE, visible: false, cacheSize: 256 });
+    this.motion = new Motion(() => this.map.render());
+    this.left = new MapLayer(this.motion);
+    this.right = new MapLayer(this.motion);
     this.marks = new Layer({ source: null, render: (frame) => this.renderMarks(frame), zIndex: 5 });
     this.canvas = document.createElement("canvas");
     this.canvas.className = "marks";
@@ -83,6 +103,7 @@ export class SceneMap {
       interactions: defaultInteractions({ keyboard: false, altShiftDragRotate: false, pinchRotate: false, doubleClickZoom: false }),
       layers: [this.left, this.right, this.marks],
     });
+    this.map.on("postrender", () => this.motion.drawn());
   }
 
   /** Show another scene; the view goes to the whole of it. */
@@ -156,6 +177,8 @@ export class SceneMap {
   /** Map what is above a cut from 0 to 200. */
   cut(layer, at) {
     const variables = { cut: (at + 0.5) / 255 };
+    if (layer.get("cut")?.cut === variables.cut) return;
+    this.motion.step();
     layer.set("cut", variables, true);
     layer.updateStyleVariables(variables);
   }
@@ -167,12 +190,17 @@ export class SceneMap {
   }
 
   clip({ context: gl }, layer) {
-    if (this.swipeAt === null) return;
-    const { width, height } = gl.canvas;
-    const x = Math.round(width * this.swipeAt);
-    gl.enable(gl.SCISSOR_TEST);
-    if (layer === this.left) gl.scissor(0, 0, x, height);
-    else gl.scissor(x, 0, width - x, height);
+    if (this.swipeAt !== null) {
+      const { width, height } = gl.canvas;
+      const x = Math.round(width * this.swipeAt);
+      gl.enable(gl.SCISSOR_TEST);
+      if (layer === this.left) gl.scissor(0, 0, x, height);
+      else gl.scissor(x, 0, width - x, height);
+    }
+    // A buffer that is not kept is empty after it was shown, not after it was drawn.
+    gl.bindFramebuffer(gl.FRAMEBUFFER, null);
+    gl.clearColor(0, 0, 0, 0);
+    gl.clear(gl.COLOR_BUFFER_BIT);
   }
 
   /** Draw the marks anew at the next frame. */

@@ -20,7 +20,7 @@ export function startExportPanel(onCopied) {
       }
     },
   });
-  store.watch(["export", "maps", "jobs", "cuts", "gone", "settings"], render);
+  store.watch(["export", "maps", "jobs", "cuts", "gone", "settings", "scene"], render);
 }
 
 export async function exportMap() {
@@ -33,9 +33,10 @@ function render(state) {
   const { export: made, gone, jobs } = state;
   const map = mapOf("run", state);
   const job = running("export", state);
+  const rasters = state.scene?.georeferenced ? "GeoTIFFs that open in colour in QGIS, polygons" : "The map and its probability";
   const parts = [
-    `<section><h2>Take it with you</h2><p class="note">GeoTIFFs that open in colour in QGIS, polygons, your labels and a
-     report that says how far to trust the map.</p></section>`,
+    `<section><h2>Take it with you</h2><p class="note">${rasters}, your labels and a report that says how far to trust
+     the map.</p></section>`,
   ];
   if (!map) {
     parts.push(`<section>${message("", "Needs a learnt map: label ten pixels of the class, and it is made.", "help")}</section>`);

@@ -10,6 +10,7 @@ import { colour } from "./theme.js";
 import { locked } from "./tools.js";
 
 const BARS = 50;
+const INSET = 8; // pixels, half of the slider's thumb: value and bar stand above each other
 export const FEWEST = 10; // positive labels that training needs
 
 const GUIDE = `<ol class="steps">
@@ -31,7 +32,7 @@ const SKELETON = `
     <div id="map-head"></div>
     <dl class="figures" id="figures"></dl>
     <div class="cut">
-      <canvas class="histogram" id="histogram" aria-hidden="true"></canvas>
+      <div class="histogram"><canvas id="histogram" aria-hidden="true"></canvas><i id="cut-line" hidden></i></div>
       <label for="cut" class="visually-hidden">Cut: pixels with a higher probability are mapped</label>
       <input type="range" id="cut" min="0" max="200" step="1">
     </div>
@@ -147,14 +148,17 @@ let latest = null;
 function renderCut(state) {
   const map = shownMap(state);
   const cut = map && state.cuts[map.id];
+  const moved = cut && latest?.scene === cut.scene; // the same map: its bars are as they were
   latest = cut ?? null;
   const slider = $("#cut");
   slider.disabled = !cut;
+  $("#cut-line").hidden = !cut;
   if (!cut) {
-    $("#figures").replaceChildren();
+    fill($("#figures"), "");
     return drawHistogram();
   }
   const { at } = cut;
+  $("#cut-line").style.left = `calc(${INSET}px + (100% - ${2 * INSET}px) * ${at / 200})`;
   slider.value = at;
   slider.setAttribute("aria-valuetext", `${(at / 200).toFixed(3)}, maps ${percent(cut.share[at])} of the scene`);
   const recall = cut.recall ? percent(cut.recall[at]) : "–";
@@ -173,10 +177,10 @@ function renderCut(state) {
   const note = at === own && cut.reason ? `<details><summary>Why here</summary><p class="note">${plain(sentence(cut.reason))}</p></details>` : "";
   const caution = cut.caution && !map.verdict ? message("check", sentence(cut.caution)) : "";
   fill($("#cut-note"), `${back}${note}${caution}`);
-  drawHistogram();
+  if (!moved) drawHistogram();
 }
 
-/** Bars of the scene and of the labels by probability, their square roots, and the cut. */
+/** Bars of the scene and of the labels by probability, their square roots; the cut is a line over them. */
 export function drawHistogram() {
   const canvas = $("#histogram");
   const { clientWidth: width, clientHeight: height } = canvas;
@@ -188,8 +192,7 @@ export function drawHistogram() {
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, width, height);
   if (!latest) return;
-  const inset = 8; // half of the slider's thumb: value and bar stand above each other
-  const across = width - 2 * inset;
+  const across = width - 2 * INSET;
   const bar = across / BARS;
   for (const [counts, ink, narrow] of [[latest.scene, colour("strong-line"), 0], [latest.labels, colour("positive"), 0.25]]) {
     if (!counts) continue;
@@ -199,15 +202,12 @@ export function drawHistogram() {
     context.globalAlpha = narrow ? 0.9 : 0.45;
     sums.forEach((sum, i) => {
       const high = (Math.sqrt(sum) / most) * (height - 4);
-      context.fillRect(inset + i * bar + narrow * bar + 0.5, height - high, bar * (1 - 2 * narrow) - 1, high);
+      context.fillRect(INSET + i * bar + narrow * bar + 0.5, height - high, bar * (1 - 2 * narrow) - 1, high);
     });
   }
   context.globalAlpha = 1;
   context.fillStyle = colour("line");
-  context.fillRect(inset, height - 1, across, 1);
-  const x = inset + (latest.at / 200) * across;
-  context.fillStyle = colour("ink");
-  context.fillRect(x - 0.75, 0, 1.5, height);
+  context.fillRect(INSET, height - 1, across, 1);
 }
 
 function summed(counts) {

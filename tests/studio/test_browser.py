@@ -85,11 +85,10 @@ def test_from_a_click_to_an_exported_map(
     label(studio, places(truth, 1, 5, seed=0))
     assert studio.counts() == {"positive": 5, "negative": 0, "unknown": 0}
     page.get_by_role("button", name="First map").wait_for()
-    studio.until(
-        "Object.keys(studio.store.state.cuts).length && studio.store.state.layer==='quick'"
-    )
-    page.wait_for_timeout(300)
-    assert studio.yellow() > bare + 0.01
+    studio.until("studio.store.state.layer === 'quick'")
+    studio.until_yellow(bare + 0.01)
+    page.locator("#auto").uncheck()  # so that there is one training, when it is asked for
+    studio.until("!studio.store.state.settings.auto")
 
     # By keyboard alone: the cursor, a label "not this", and its undo.
     page.locator("#map").focus()
@@ -112,14 +111,9 @@ def test_from_a_click_to_an_exported_map(
     page.mouse.up()
     studio.saved()
     assert studio.counts()["positive"] >= 11  # two may meet in one pixel
-    if not studio.state("jobs.train"):
-        studio.press("t")
-    studio.until("studio.store.state.maps.some((map) => map.kind === 'run')")
+    studio.press("t")
     studio.until("studio.store.state.layer === 'run'")
     page.get_by_role("button", name="Learnt map").wait_for()
-
-    page.locator("#auto").uncheck()
-    studio.until("studio.store.state.settings.auto === false")
 
     # The cut: moved by its keys, the share falls, and the server knows.
     studio.until("Object.values(studio.store.state.cuts).some((cut) => cut.map.startsWith('run'))")
@@ -152,7 +146,6 @@ def test_from_a_click_to_an_exported_map(
     assert studio.state("layer") == "run"
 
     # Export at the cut that was chosen; rasterio opens it.
-    studio.until("studio.store.state.jobs.train?.state !== 'running'")
     studio.press("x", "x")
     studio.until("studio.store.state.export.ready && !studio.store.state.export.stale")
     made_of = studio.state("export")
@@ -193,6 +186,35 @@ def test_two_tabs_show_the_same_labels(
     for studio in (one, two):
         assert studio.errors == []
         studio.page.close()
+
+
+# Once all tiles are there and drawn.
+DRAWN = """() => new Promise((done) => {
+  studio.sceneMap.map.once("rendercomplete", done);
+  studio.sceneMap.map.render();
+})"""
+
+
+def test_both_sides_of_a_swipe_are_tinted_alike(
+    browser: Browser, server: Server, truth: NDArray[np.uint8]
+) -> None:
+    studio = open_studio(browser, server.address)
+    studio.press("p", "1")
+    label(studio, places(truth, 1, 1, seed=7))
+    studio.until("studio.store.state.maps.some((map) => map.kind === 'quick')")
+    pictures = []
+    for swipe in ("null", "{ at: 0.5, left: 'quick' }"):
+        studio.page.evaluate(f"() => studio.store.set({{ layer: 'quick', swipe: {swipe} }})")
+        studio.until(f"studio.sceneMap.left.getVisible() === {str(swipe != 'null').lower()}")
+        studio.page.evaluate(DRAWN)
+        pictures.append(studio.picture().astype(int)[100:-60])
+    half, handle = pictures[0].shape[1] // 2, 40
+    apart = np.abs(pictures[0] - pictures[1]).max(axis=2) > 3
+    for side in (apart[:, : half - handle], apart[:, half + handle :]):
+        assert side.mean() < 0.01
+    studio.press("z")
+    assert studio.errors == []
+    studio.page.close()
 
 
 def test_a_finger_labels_and_two_move_the_map(
@@ -266,8 +288,11 @@ def test_nothing_is_lost_when_the_server_is_killed_in_training(
         page = studio.page
         studio.press("p")
         label(studio, places(truth, 1, 12, seed=3))
+        page.locator("#method").select_option("t-honecls")  # which takes long enough
+        page.locator("#method").blur()
+        studio.until("studio.store.state.settings.method === 't-honecls'")
         studio.press("t")
-        studio.until("studio.store.state.jobs.train?.state === 'running'")
+        studio.until("/epoch/.test(studio.store.state.jobs.train?.words)")
         server.kill()
         page.get_by_text("The server is gone").wait_for()
         row, column = places(truth, 3, 1, seed=4)[0]
@@ -281,21 +306,14 @@ def test_nothing_is_lost_when_the_server_is_killed_in_training(
         studio.until("studio.store.state.labels.counts.negative === 1")
         assert studio.counts()["positive"] == 12
         page.get_by_text("Saved", exact=True).wait_for()
-        studio.until("studio.store.state.maps.some((map) => map.kind === 'run')")
 
-        # What runs can be stopped; the map stays as it was. A network runs for long enough.
-        page.locator("#auto").uncheck()
-        page.locator("#method").select_option("t-honecls")
-        page.locator("#method").blur()
-        studio.until("studio.store.state.settings.method === 't-honecls'")
-        studio.until("!studio.store.state.settings.auto")
-        studio.until("studio.store.state.jobs.train?.state !== 'running'")
-        made = studio.state("maps.findLast((map) => map.kind === 'run').id")
-        studio.press("t")
-        studio.until("studio.store.state.jobs.train?.state === 'running'")
+        # The training lives, and goes on; what runs can be stopped, and then it is over.
+        studio.until("/epoch/.test(studio.store.state.jobs.train?.words)")
+        assert studio.state("jobs.train.id") == "train-1"
         page.get_by_role("button", name="Stop").click()
         studio.until("studio.store.state.jobs.train?.state === 'cancelled'")
-        assert studio.state("maps.findLast((map) => map.kind === 'run').id") == made
+        page.get_by_text("Stopped. The map is as it was.").wait_for()
+        studio.until("studio.store.state.layer === 'quick'")
         assert not [error for error in studio.errors if "ERR_" not in error]
     finally:
         server.stop()
@@ -324,12 +342,13 @@ def test_axe_finds_nothing_serious(browser: Browser, server: Server, theme: str)
     page = studio.page
     page.evaluate(code)
     found = {}
-    for name, keys in (
-        *(("map", "q"), ("next", "n"), ("verify", "r"), ("export", "x")),
-        *(("bands", "c"), ("keys", "?")),
+    for name, key, part in (
+        *(("map", "q", "#panel-map"), ("next", "n", "#panel-next")),
+        *(("verify", "r", "#panel-verify"), ("export", "x", "#panel-export")),
+        *(("bands", "c", "#display-panel"), ("keys", "?", "#keys")),
     ):
-        studio.press(keys)
-        page.wait_for_timeout(100)
+        studio.press(key)
+        page.locator(part).wait_for()
         result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
         for finding in result["violations"]:
             if finding["impact"] in ("serious", "critical"):

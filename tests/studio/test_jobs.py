@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
+import threading
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -17,8 +18,11 @@ from commands import run
 from thonecls.datasets import Example
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.method.config import TrainConfig
+from thonecls.studio import training
 from thonecls.studio.job import EXPORTED, JOB, STATUS, run_job
 from thonecls.studio.jobs import Job, Jobs
+from thonecls.studio.project import open_project
+from thonecls.studio.session import Studio
 from thonecls.workflow import TrainOptions, train_scene
 
 
@@ -97,6 +101,24 @@ def test_what_nobody_expects_is_told_too(farmland: Example, tmp_path: Path) -> N
     assert (tmp_path / "job" / "log.txt").read_text().startswith("Traceback")
 
 
+def test_to_stop_what_has_ended_is_no_error(farmland: Example, tmp_path: Path) -> None:
+    jobs = Jobs(tmp_path, lambda job: None, lambda job: None)
+    for _ in range(4):
+        folder = jobs.next_folder("train")
+        (folder / JOB).write_text(json.dumps(spec(farmland, tmp_path)))
+        (folder / STATUS).write_text(json.dumps({"state": "done", "words": "done"}))
+    assert len(jobs.take_up()) == 4
+    assert jobs.prune() == ["train-1", "train-2"]
+    for name in ("train-1", "train-4"):  # one whose folder is gone, and one that is shown
+        for keep in (False, True):
+            ended = jobs.cancel(name, keep=keep)
+            assert ended is not None
+            assert (ended.id, ended.state) == (name, "done")
+    assert not (tmp_path / "train-4" / "stop").exists()
+    assert jobs.cancel("train-5") is None
+    jobs.close()
+
+
 def test_a_process_that_is_killed_is_noticed(farmland: Example, tmp_path: Path) -> None:
     heard: list[Job] = []
     jobs = Jobs(tmp_path, heard.append, lambda job: None)
@@ -114,3 +136,52 @@ def test_a_process_that_is_killed_is_noticed(farmland: Example, tmp_path: Path) 
     assert [(job.id, job.state) for job, _ in again.take_up()] == [("train-1", "failed")]
     assert again.next_folder("train").name == "train-2"
     again.close()
+
+
+def test_jobs_are_taken_up_from_any_folder(
+    farmland: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    studio = Studio(open_project(Path("p"), farmland.scene))
+    try:
+        assert studio.project.folder == studio.exporting.folder.parent == tmp_path.resolve() / "p"
+    finally:
+        studio.close()
+
+
+class Turns:
+    """An event that is set after so many looks at it."""
+
+    def __init__(self, count: int) -> None:
+        self.left = count
+
+    def wait(self, seconds: float) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+def test_learning_begins_by_itself_once_labels_rest(
+    farmland: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    studio = Studio(open_project(tmp_path / "p", farmland.scene))
+    begun: list[int] = []
+    monkeypatch.setattr(studio.training, "begin", lambda: begun.append(studio.labels.revision))
+
+    def learn(rest: float = 0.0) -> list[int]:
+        monkeypatch.setattr(training, "REST", rest)
+        begun.clear()
+        studio.training.by_itself(cast("threading.Event", Turns(3)))
+        return list(begun)
+
+    try:
+        studio.labels.apply("positive", np.arange(9), "nine")
+        assert learn() == []  # of ten on
+        studio.labels.apply("positive", np.array([9]), "the tenth")
+        assert learn(rest=1e6) == []  # while the hand is at work
+        assert learn() == [2]  # once for the same labels
+        studio.project.change(method="t-honecls")
+        assert learn() == []  # a network is trained when it is asked for
+        studio.project.change(method="sam", auto=False)
+        assert learn() == []
+    finally:
+        studio.close()

@@ -16,6 +16,7 @@ from thonecls.errors import ThoneclsError
 from thonecls.files import write_atomically
 from thonecls.io.vector import points_path, read_points, write_points
 from thonecls.studio.jobs import Job, job_of
+from thonecls.studio.laid import to_scene
 from thonecls.studio.project import EXPORT, VERIFICATION
 from thonecls.studio.refusals import ConflictError, NothingThereError
 
@@ -72,7 +73,7 @@ class Asking:
         folder = studio.jobs.folder / job_of(name)
         with self._lock:
             number = len(list(folder.glob("suggestions-*"))) + 1
-            answered, _ = studio.labels.all()
+            answered = to_scene(studio.project.scene.grid.lookup, studio.labels.all()[0])
             path = points_path(folder / f"suggestions-{number}", studio.grid)
             suggest_places(folder / "run", path, size=size, seed=number, answered=answered)
             self._take(name, path)

@@ -20,15 +20,16 @@ if TYPE_CHECKING:
 FILES = {  # what may be downloaded, in the order of a list
     "map.tif": "the map: 1 the class, 0 other, in the scene's own geometry",
     "probability.tif": "the probability of the class",
+    "map.npy": "the map: 1 the class, 0 other, 255 no data",
+    "probability.npy": "the probability of the class",
     "polygons.gpkg": "the mapped areas as polygons",
     "report.html": "how far to trust the map",
     "labels.gpkg": "your labels",
     "answers.gpkg": "your answers to suggestions",
     "overview.png": "a picture of the map over the scene",
+    "geometry.tif": "which pixel of the sensor each pixel of the map shows",
     "novelty.tif": "above 1: unlike what the model has seen",
     "uncertainty.tif": "how far models differ",
-    "map.npy": "the map: 1 the class, 0 other, 255 no data",
-    "probability.npy": "the probability of the class",
     "novelty.npy": "above 1: unlike what the model has seen",
     "uncertainty.npy": "how far models differ",
     "model.safetensors": "the model, to map other scenes with thonecls map",
@@ -58,8 +59,10 @@ class Exporting:
         shown = newest if name is None else studio.find_map(name)
         if shown is None or shown.facts.kind != "run":
             raise ConflictError("only the map of a training can be exported: train first")
-        studio.check_idle("an export", "export")
         facts = shown.facts
+        asked = {"map": facts.id, "cut": facts.cut, "label": studio.project.settings.label}
+        if (job := studio.running("an export", "export", asked)) is not None:
+            return job
         made = studio.jobs.folder / job_of(facts.id)
         spec = studio.jobs.spec(made.name)
         moved = facts.cut != facts.own_cut
@@ -74,9 +77,7 @@ class Exporting:
             {
                 **spec,
                 "kind": "export",
-                "map": facts.id,
-                "cut": facts.cut,
-                "label": studio.project.settings.label,
+                **asked,
                 "labels": str(self.folder / "labels.gpkg"),
                 "answers": str(answers) if answers.exists() else None,
                 "out": str(self.folder),

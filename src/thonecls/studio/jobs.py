@@ -53,6 +53,7 @@ class Jobs:
     ) -> None:
         self.folder, self.on_change, self.on_done = folder, on_change, on_done
         self._jobs: dict[str, Job] = {}
+        self._pruned: dict[str, Job] = {}  # that have ended, and whose folders are gone
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._lock = threading.RLock()
         self._closing = threading.Event()
@@ -134,9 +135,12 @@ class Jobs:
         return found
 
     def cancel(self, name: str, *, keep: bool = False) -> Job | None:
-        """End a job; keep: let a network's training end early, with a map of what was learnt."""
+        """End a job; as it was where it has ended before, None where there was none of that name.
+
+        keep: let a network's training end early, with a map of what was learnt.
+        """
         with self._lock:
-            job = self._jobs.get(name)
+            job = self._jobs.get(name, self._pruned.get(name))
             if job is None or job.state != "running":
                 return job
             folder = self.folder / name
@@ -167,7 +171,7 @@ class Jobs:
             bad = [job.id for job in self._jobs.values() if job.state in ("failed", "cancelled")]
             gone = [*ended[:-KEPT], *bad[:-1]]
             for name in gone:
-                del self._jobs[name]
+                self._pruned[name] = self._jobs.pop(name)
                 shutil.rmtree(self.folder / name, ignore_errors=True)
         return gone
 

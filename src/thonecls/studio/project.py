@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thonecls.errors import ConfigError, FileError, SceneError
+from thonecls.errors import ConfigError, FileError
 from thonecls.files import check_writable, write_atomically, writing_array
 from thonecls.io.arrays import read_array
 from thonecls.io.inputs import SceneInput, read_labels, read_scene
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.io.raster import RasterSource
 from thonecls.scene import ArraySource
+from thonecls.studio.laid import to_map
 from thonecls.studio.refusals import ANOTHER, PROJECT
 from thonecls.workflow.options import TrainOptions
 
@@ -95,6 +96,7 @@ def open_project(
 
     labels: a file to begin with, of a new project; rgb: see `Settings`.
     """
+    folder = folder.resolve()  # jobs and commands must hold wherever they are taken up
     check_writable(folder)
     known = read_facts(folder)
     if known is None:
@@ -102,17 +104,13 @@ def open_project(
             raise ConfigError(f"{folder} holds no project yet: name a scene")
         options = scene_options or SceneOptions()
         opened = read_scene(scene, options, labels=labels, label_options=label_options)
-        if opened.grid.lookup is not None:
-            raise SceneError(
-                f"{scene.name} is in the geometry of its sensor, which the studio does not lay on "
-                "a map: train and map it by the other commands, or orthorectify it"
-            )
         project = Project(folder, opened, _resolved(opened, options), _settings(opened, rgb))
         if labels is not None:
             found = read_labels(labels, opened.grid, label_options)
             none = np.empty(0, np.int64)
             refused = none if found.negatives is None else np.flatnonzero(found.negatives)
-            project.imported = np.flatnonzero(found.mask), refused
+            lookup = opened.grid.lookup
+            project.imported = to_map(lookup, np.flatnonzero(found.mask)), to_map(lookup, refused)
         folder.mkdir(parents=True, exist_ok=True)
     else:
         path = Path(known["scene"])

@@ -22,6 +22,7 @@ from thonecls.studio import asking, exporting, training
 from thonecls.studio.events import Events
 from thonecls.studio.jobs import Job, Jobs
 from thonecls.studio.labels import MOST_STROKE, Change, Kind, Labels, Origin
+from thonecls.studio.laid import whole_pixels
 from thonecls.studio.maps import Maps, Shown, cut_curve, snap
 from thonecls.studio.pictures import Pictures
 from thonecls.studio.project import CACHE, JOBS, Project
@@ -42,7 +43,7 @@ class Studio:
 
     def __init__(self, project: Project) -> None:
         self.project, self.server = project, secrets.token_hex(8)
-        self.grid = project.scene.grid
+        self.grid = project.scene.grid.on_map
         self.view = SceneView(project.scene, project.scene_options, project.folder / CACHE)
         self.pictures = Pictures(self.view, project.settings.rgb)
         self.labels = Labels(project.labels, self.grid)
@@ -92,7 +93,8 @@ class Studio:
         self, kind: Kind, pixels: IntArray, words: str, origin: Origin, by: str | None
     ) -> dict[str, Any]:
         """Label pixels; on disk when this returns."""
-        change = self.labels.apply(kind, pixels, words, origin)
+        whole = whole_pixels(self.project.scene.grid.lookup, pixels)
+        change = self.labels.apply(kind, whole, words, origin)
         return self._tell_labels(change, by)
 
     def step_back(self, by: str | None) -> dict[str, Any]:
@@ -269,10 +271,15 @@ class Studio:
         if job.kind == "train":
             self.training.show(job, self.jobs.spec(job.id))
 
-    def check_idle(self, what: str, kind: str) -> None:
-        """Refuse to begin what is under way."""
-        if self.jobs.running(kind) is not None:
+    def running(self, what: str, kind: str, asked: Mapping[str, Any]) -> Job | None:
+        """The job that does what is asked, if it is under way; an error where another one is."""
+        job = self.jobs.running(kind)
+        if job is None:
+            return None
+        spec = self.jobs.spec(job.id)
+        if any(spec.get(name) != value for name, value in asked.items()):
             raise ConflictError(f"{what} is running: wait for its end, or cancel it")
+        return job
 
     # Everything
 

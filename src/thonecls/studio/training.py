@@ -48,7 +48,10 @@ class Training:
         preset: Literal["fast", "collage", "paper"] | None = None,
         coverage: Literal["all", "part", "patch"] | None = None,
     ) -> Job:
-        """Begin a training on the labels as they are now, in a process of its own."""
+        """Begin a training on the labels as they are now, in a process of its own.
+
+        Where the very same is under way, as it may have begun by itself meanwhile, that one.
+        """
         method = method or self.studio.project.settings.method
         check_method(method)
         if preset is not None and not METHODS[method].network:
@@ -56,7 +59,10 @@ class Training:
         if coverage is not None and method != "density-ratio":
             raise ConfigError(f"{method} has no use for a coverage: leave it out")
         with self._starting:
-            self.studio.check_idle("a training", "train")
+            asked: dict[str, Any] = {"method": method, "preset": preset, "coverage": coverage}
+            asked["revision"] = self.studio.labels.revision
+            if (job := self.studio.running("a training", "train", asked)) is not None:
+                return job
             return self._begin(method, preset, coverage)
 
     def _begin(self, method: str, preset: str | None, coverage: str | None) -> Job:
@@ -95,7 +101,7 @@ class Training:
 
     def _takes_negatives(self, method: str, preset: str | None) -> bool:
         """Whether a method has a use for places where the class is not, as `train` has it."""
-        rows, columns = self.studio.grid.shape
+        rows, columns = self.studio.project.scene.grid.shape
         whole = (preset or preset_for(rows * columns)) != "collage"
         return method == "density-ratio" or (METHODS[method].network and whole)
 
@@ -128,7 +134,9 @@ class Training:
         studio = self.studio
         try:
             folder = studio.jobs.folder / job.id / "run"
-            shown = run_map(folder, map_of(job.id), spec["revision"], studio.grid.shape)
+            shown = run_map(
+                folder, map_of(job.id), spec["revision"], studio.project.scene.grid.shape
+            )
         except Exception as error:  # a file may be spoilt in any way
             studio.trouble("the map of a training", error)
             return

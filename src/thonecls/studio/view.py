@@ -25,6 +25,7 @@ from thonecls.io.raster import BandChoice, RasterSource, open_raster
 from thonecls.io.raster.files import LazyFile
 from thonecls.io.raster.source import HELD
 from thonecls.scene import ArraySource, FloatArray, Scene
+from thonecls.studio.laid import LaidSource
 from thonecls.studio.refusals import NothingThereError, NotReadyError
 from thonecls.workflow.identity import scene_stamp
 from thonecls.workflow.spectra import sample_spectra
@@ -36,6 +37,7 @@ PART = 512  # pixels a side that are thinned at a time: GDAL's cache must hold a
 HANDLES = 3  # open files, so that tiles do not wait for each other
 CACHED = 2**26  # bytes of tiles
 Window = tuple[slice, slice]
+AnySource = RasterSource | ArraySource | LaidSource
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,10 @@ class SceneView:
         source = opened.source
         if not isinstance(source, RasterSource | ArraySource):
             raise SceneError(f"{opened.path} is no scene that can be shown: give a file")
-        self.opened, self.source, self.folder = opened, source, folder
-        self.shape: tuple[int, int] = source.shape
-        self.every, self.bands = _every_band(source, options)
+        self.opened, self.folder = opened, folder
+        every, self.bands = _every_band(source, options)
+        self.source, self.every = (_on_map(one, opened) for one in (source, every))
+        self.shape = self.source.shape
         self.used = [i for i, band in enumerate(self.bands) if band.used]
         self.zooms = 1 + max(0, int(np.ceil(np.log2(max(self.shape) / TILE))))
         self._sources: queue.LifoQueue[tuple[Any, Any]] = queue.LifoQueue()
@@ -270,19 +273,20 @@ class SceneView:
 
     def _look(self) -> FloatArray:
         """Spectra of pixels in windows all over the scene, in the bands in use: (n, C)."""
+        source = self.opened.source
         starts = [
             np.unique(np.linspace(0, max(0, length - SIDE), WINDOWS).astype(int)).tolist()
-            for length in self.shape
+            for length in source.shape
         ]
         found = []
         for row in starts[0]:
             for column in starts[1]:
                 window = slice(row, row + SIDE), slice(column, column + SIDE)
-                part = self.source.read(*_within(window, self.shape))
+                part = source.read(*_within(window, source.shape))
                 found.append(part.cube[:, part.valid].T)
         spectra = np.concatenate(found)
         if len(spectra) < 500:
-            spectra = sample_spectra(self.source, SAMPLE, np.random.default_rng(0))
+            spectra = sample_spectra(source, SAMPLE, np.random.default_rng(0))
         return np.ascontiguousarray(spectra, dtype=np.float32)
 
 
@@ -316,15 +320,25 @@ def _every_band(
     return whole, tuple(facts)
 
 
+def _on_map(source: RasterSource | ArraySource, opened: SceneInput) -> AnySource:
+    """The scene as it lies on its map, where it is in the geometry of its sensor."""
+    lookup = opened.grid.lookup
+    if lookup is None or not isinstance(source, RasterSource):
+        return source
+    return LaidSource(source, lookup)
+
+
 def _own_handle(source: Any) -> Any:
     """The same scene with a file handle of its own."""
+    if isinstance(source, LaidSource):
+        return source.with_source(_own_handle(source.source))
     if isinstance(source, RasterSource):
         return replace(source, file=LazyFile(source.file.format))
     return source
 
 
 def _thinned(
-    source: RasterSource | ArraySource,
+    source: AnySource,
     bands: Sequence[int],
     rows: slice,
     columns: slice,
@@ -341,8 +355,13 @@ def _within(window: Window, shape: tuple[int, int]) -> Window:
     return rows, columns
 
 
-def _values_at(source: RasterSource | ArraySource, row: int, column: int) -> FloatArray:
+def _values_at(source: AnySource, row: int, column: int) -> FloatArray:
     """A pixel in all bands, NaN where missing: (C,)."""
+    if isinstance(source, LaidSource):
+        at = source.pixel(row, column)
+        if at is None:
+            return np.full(source.bands, np.nan, np.float32)
+        return _values_at(source.source, *at)
     rows, columns = slice(row, row + 1), slice(column, column + 1)
     if isinstance(source, RasterSource):
         raw, missing = source.missing(rows, columns)
