@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import rasterio
 import shapely
+import torch
 from affine import Affine
 
 from commands import run
@@ -17,10 +18,14 @@ from thonecls.datasets import Example, synthetic
 from thonecls.errors import ConfigError, LabelError, SceneError
 from thonecls.io.inputs import read_labels, read_scenes
 from thonecls.io.options import LabelOptions, SceneOptions
-from thonecls.method.config import FAST
-from thonecls.methods.models import load_model
+from thonecls.method.config import FAST, TrainConfig
+from thonecls.method.fit import fit
+from thonecls.methods.models import AnyModel, load_model
+from thonecls.mosaic import Mosaic
+from thonecls.ratio.model import fit_ratio
 from thonecls.scene import pooled_statistics, read_all
 from thonecls.workflow import TrainOptions, TruthFile, check_scene, draw_sample, train_scene
+from thonecls.workflow.map import score_here
 from thonecls.workflow.sample import suggest_places, verify_run
 from tiles import cut_tiles
 
@@ -82,6 +87,45 @@ def test_each_scene_has_a_map_in_its_own_place(tiles: Path, trained: Path) -> No
     assert "scenes.txt" in json.dumps(again)  # in the command that repeats it
 
 
+def test_tiles_of_one_flight_are_learnt_from_as_they_lie(
+    farmland: Example, tiles: Path, tmp_path: Path
+) -> None:
+    whole, cut = read_scenes(farmland.scene), read_scenes(tiles)
+    np.testing.assert_array_equal(read_all(cut.source).cube, read_all(whole.source).cube)
+    np.testing.assert_array_equal(
+        read_labels(farmland.labels, cut.grid, LANTANA).mask,
+        read_labels(farmland.labels, whole.grid, LANTANA).mask,
+    )
+    assert cut.grid.sites == ()  # judged as one scene
+    assert cut.grid.north_up
+    retouch(tiles / "tile_00.tif", tmp_path / "moved.tif", shift=0.5)  # of a pixel, off the others
+    assert len(read_scenes([tmp_path / "moved.tif", tiles / "tile_01.tif"]).grid.sites) == 2
+
+
+@pytest.mark.parametrize("kind", ["ratio", "network"])
+def test_a_tile_is_mapped_with_what_lies_beside_it(
+    farmland: Example, tmp_path: Path, kind: str, tiny: TrainConfig, generator: torch.Generator
+) -> None:
+    cut_tiles(farmland.scene, tmp_path / "tiles", 2, 3)  # not at multiples of the stride
+    whole, cut = read_scenes(farmland.scene), read_scenes(tmp_path / "tiles")
+    mask = read_labels(farmland.labels, whole.grid, LANTANA).mask
+    model: AnyModel
+    if kind == "ratio":
+        model = fit_ratio(whole.source, mask)
+        assert model.halo > 0
+    else:
+        model = fit(read_all(whole.source), mask, config=tiny, generator=generator)
+    expected = model.score(whole.source, device="cpu")
+    assert isinstance(cut.source, Mosaic)
+    for number, (part, scene) in enumerate(zip(cut.grid.parts, cut.parts, strict=True)):
+        site = cut.source.site_of(number)
+        (scored,) = score_here([model], scene, "cpu", site)(lambda rows, columns: False)
+        assert scored.probability.shape == part.grid.shape
+        np.testing.assert_allclose(scored.probability, expected[part.window], atol=1e-4)
+        alone = model.score(scene.source, device="cpu")
+        assert np.nanmax(np.abs(alone - expected[part.window])) > 1e-3  # it would not be the same
+
+
 def test_points_are_drawn_over_all_scenes_and_read_back(trained: Path, tmp_path: Path) -> None:
     points = draw_sample(trained, tmp_path / "sample", size=24)
     frame = geopandas.read_file(points)
@@ -127,12 +171,19 @@ def test_labels_may_be_a_file_for_each_scene(
 
 
 def retouch(
-    source: Path, target: Path, *, factor: float = 1.0, bands: slice = slice(None), crs: bool = True
+    source: Path,
+    target: Path,
+    *,
+    factor: float = 1.0,
+    bands: slice = slice(None),
+    crs: bool = True,
+    shift: float = 0.0,
 ) -> None:
-    """A tile with other values, bands or without its CRS."""
+    """A tile with other values or bands, without its CRS, or some columns farther east."""
     with rasterio.open(source) as scene:
         numbers = list(range(1, scene.count + 1))[bands]
         profile = {**scene.profile, "count": len(numbers), "dtype": "float32"}
+        profile["transform"] = Affine(*scene.transform[:6]) @ Affine.translation(shift, 0)
         if not crs:
             profile["crs"] = None
         cube = scene.read(numbers).astype(np.float32)
