@@ -462,7 +462,7 @@ def test_two_runners_share_one_folder(alone: Path, tmp_path: Path) -> None:
 def test_a_cluster_gives_the_same_and_outlives_a_worker(alone: Path, tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     )
     with cluster, distributed.Client(cluster) as client:
         killed: list[int] = []

@@ -487,7 +487,7 @@ def test_a_cluster_maps_the_same_and_outlives_a_worker(
     map_scene(model, large, tmp_path / "here")
     monkeypatch.setattr("thonecls.workflow.map.TILE", 256)  # 12 windows
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     )
     with cluster, distributed.Client(cluster) as client:
         killed: list[int] = []

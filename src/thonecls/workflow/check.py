@@ -293,7 +293,8 @@ def _spectra(scene: SceneInput, pixels: NDArray[np.int64]) -> tuple[FloatArray, 
 
 def _check_cost(scene: SceneInput, config: TrainConfig | None, method: str) -> list[Finding]:
     """By a method's network with these settings, or by the density ratio."""
-    pixels = scene.grid.shape[0] * scene.grid.shape[1]
+    shapes = [part.grid.shape for part in scene.grid.parts] or [scene.grid.shape]
+    pixels = sum(rows * columns for rows, columns in shapes)  # without the gaps of a mosaic
     cores = usable_cores()
     if config is None:
         training, mapping = ratio_costs(pixels, scene.source.bands, cores)
