@@ -117,6 +117,9 @@ def test_layers_progress_cancel_and_colours_inside_qgis(
     assert not found["thonecls"]
     names = ["check", "install", "map", "report", "sample", "suggest", "train"]
     assert found["algorithms"] == names
+    assert found["missing"].startswith("thonecls is not installed. Run the algorithm 'Install")
+    assert found["buttons"] == ["Install…"]
+    assert found["there"] == ""
     assert (found["selected"], found["edited"]) == (
         "labels: 30 features: 30 inside",
         "labels: 41 features: 41 inside",
