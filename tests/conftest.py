@@ -104,6 +104,18 @@ def farmland(tmp_path_factory: pytest.TempPathFactory) -> Example:
 
 
 @pytest.fixture(scope="session")
+def smallholding(tmp_path_factory: pytest.TempPathFactory) -> Example:
+    """The same of 56 × 48 pixels, for tests that train on it and are about something else."""
+    return write_example(tmp_path_factory.mktemp("smallholding"), height=56, width=48)
+
+
+@pytest.fixture
+def one_opinion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A matched filter alone beside a training: what others say is not the subject of the test."""
+    monkeypatch.setattr("thonecls.workflow.crossfit.OPINIONS", ("matched-filter",))
+
+
+@pytest.fixture(scope="session")
 def served(
     farmland: Example, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Client, Studio]]:

@@ -6,6 +6,7 @@ Written from the public descriptions of the formats; no file of a real product w
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -478,6 +479,43 @@ def sentinel2_l1c(folder: Path) -> Made:
     return sentinel2(folder, "L1C")
 
 
+def s2_gml(path: Path, polygons: Sequence[tuple[str, Sequence[Sequence[float]]]]) -> Path:
+    """A mask of before baseline 04.00: the kind of each polygon, its ring, and those of its holes.
+
+    Some coordinates have heights.
+    """
+
+    def ring(corners: Sequence[float], size: int) -> str:
+        points = np.array(corners, dtype=float).reshape(-1, 2)
+        if size == 3:
+            points = np.column_stack([points, np.full(len(points), 142.25)])
+        numbers = " ".join(
+            f"{number:g}" if number == int(number) else str(number) for number in points.ravel()
+        )
+        return (
+            f'<gml:LinearRing><gml:posList srsDimension="{size}">{numbers}</gml:posList>'
+            "</gml:LinearRing>"
+        )
+
+    features = ""
+    for i, (kind, (outer, *holes)) in enumerate(polygons):
+        inner = "".join(f"<gml:interior>{ring(h, 2 + i % 2)}</gml:interior>" for h in holes)
+        features += (
+            f'<eop:MaskFeature gml:id="{kind}.{i}"><eop:maskType '
+            f'codeSpace="urn:gs2:S2PDGS:maskType">{kind}</eop:maskType><eop:extentOf>'
+            f'<gml:Polygon gml:id="{kind}.{i}_Polygon"><gml:exterior>{ring(outer, 2 + i % 2)}'
+            f"</gml:exterior>{inner}</gml:Polygon></eop:extentOf></eop:MaskFeature>"
+        )
+    members = f"<eop:maskMembers>{features}</eop:maskMembers>" if features else ""
+    path.write_text(
+        '<?xml version="1.0" encoding="UTF-8"?><eop:Mask xmlns:eop="http://www.opengis.net/eop/2.0"'
+        ' xmlns:gml="http://www.opengis.net/gml/3.2" gml:id="S2A_OPER_MSK_CLOUDS">'
+        f'<gml:boundedBy><gml:Envelope srsName="urn:ogc:def:crs:EPSG:8.7:{UTM}"/></gml:boundedBy>'
+        f"{members}</eop:Mask>"
+    )
+    return path
+
+
 # Landsat
 
 OLI = {1: 443.0, 2: 482.0, 3: 561.5, 4: 654.5, 5: 865.0, 6: 1608.5, 7: 2200.5}
@@ -509,7 +547,8 @@ def landsat(folder: Path, level: int = 2) -> Made:
         for number in (9, 10):
             write_tif(scene / f"{name}_B{number}.TIF", raw[:1], north_up(30), 0)
     (scene / f"{name}_MTL.txt").write_text(mtl(level))
-    (scene / f"{name}_MTL.json").write_text("{}")
+    for form, text in other_mtl(level).items():
+        (scene / f"{name}_MTL.{form}").write_text(text)
     values = np.rint((cube - offset) / scale) * scale + offset
     bad = (quality[0] & 0b11111) > 0
     values[:, bad] = np.nan
@@ -530,6 +569,26 @@ def mtl(level: int) -> str:
         f"{group('LEVEL1_RADIOMETRIC_RESCALING', 2e-5, -0.1)}"
         "END_GROUP = LANDSAT_METADATA_FILE\nEND\n"
     )
+
+
+def other_mtl(level: int) -> dict[str, str]:
+    """The same as JSON and as XML, with numbers as text."""
+    groups: dict[str, dict[str, str]] = {}
+    group = ""
+    for line in mtl(level).splitlines():
+        name, _, value = (part.strip() for part in line.partition("="))
+        if name == "GROUP":
+            group = value
+        elif value and name != "END_GROUP":
+            groups.setdefault(group, {})[name] = value.strip('"')
+    tree = "".join(
+        f"<{group}>{''.join(f'<{n}>{v}</{n}>' for n, v in entries.items())}</{group}>"
+        for group, entries in groups.items()
+    )
+    return {
+        "json": json.dumps({"LANDSAT_METADATA_FILE": groups}),
+        "xml": f"<?xml version='1.0'?><LANDSAT_METADATA_FILE>{tree}</LANDSAT_METADATA_FILE>",
+    }
 
 
 def landsat1(folder: Path) -> Made:

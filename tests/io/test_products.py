@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
+import rasterio
+import rasterio.shutil
 from affine import Affine
 from pyproj import CRS
 
-from products import PRODUCTS, SHAPE, Made, emit, enmap, landsat, north_up, prisma, sentinel2
+from products import (
+    PRODUCTS,
+    SHAPE,
+    Made,
+    emit,
+    enmap,
+    landsat,
+    north_up,
+    prisma,
+    s2_gml,
+    sentinel2,
+    sentinel2_l1c,
+    write_tif,
+)
 from thonecls.errors import ConfigError, FileError, SceneError
 from thonecls.io.raster import open_raster
 from thonecls.scene import read_all
@@ -113,7 +129,87 @@ def test_a_lookup_table_without_its_place_is_refused(tmp_path: Path) -> None:
         open_raster(made.scene)
 
 
+def test_places_of_pixels_stand_in_for_a_lookup_table(tmp_path: Path) -> None:
+    made = emit(tmp_path)
+    with_table = open_raster(made.scene).grid.lookup
+    assert with_table is not None
+    table, (left, size, top) = with_table.table, (13.0, 0.000542, 52.4)
+    rows, columns = SHAPE
+    # Where the table shows each pixel: the mean of the map's pixels that show it.
+    shown = np.flatnonzero(table >= 0)
+    count = np.bincount(table.flat[shown], minlength=rows * columns)
+    down, across = np.divmod(shown, table.shape[1])
+    with np.errstate(invalid="ignore"):
+        y, x = (
+            np.bincount(table.flat[shown], at + 0.5, rows * columns) / count
+            for at in (down, across)
+        )
+    with h5py.File(made.scene, "a") as file:
+        for name in ("glt_x", "glt_y", "lon", "lat"):
+            del file[f"location/{name}"]
+        file["location/lon"] = (left + size * x).reshape(SHAPE)
+        file["location/lat"] = (top - size * y).reshape(SHAPE)
+        del file.attrs["geotransform"]
+    source = open_raster(made.scene)
+    lookup = source.grid.lookup
+    assert lookup is not None
+    assert "no GLT" in source.product[0]
+    assert lookup.grid.transform[0] == pytest.approx(size, rel=0.1)
+    found = lookup.table
+    assert set(found[found >= 0]) >= set(np.flatnonzero(count > 1))
+    # Each pixel of the sensor lies within a pixel of the map of where its place is.
+    at = lookup.to_map(np.flatnonzero(count))
+    where = np.stack(np.divmod(at[at >= 0], found.shape[1]), axis=1)[:, ::-1] + 0.5
+    own = np.flatnonzero(count)[at >= 0]
+    places = np.stack([left + size * x[own], top - size * y[own]], axis=1)
+    assert np.abs(lookup.grid.to_pixels(places) - where).max() <= 1.5
+    assert np.mean(at >= 0) > 0.9
+    np.testing.assert_array_equal(read_all(source).valid, np.isfinite(made.values).all(axis=0))
+
+
+def test_places_of_no_pixel_are_refused(tmp_path: Path) -> None:
+    made = emit(tmp_path)
+    with h5py.File(made.scene, "a") as file:
+        del file["location/glt_x"]
+        file["location/lat"][:] = np.nan
+    with pytest.raises(FileError, match="the place of no pixel"):
+        open_raster(made.scene)
+    with h5py.File(made.scene, "a") as file:
+        file["location/lat"][:] = np.linspace(-80, 80, SHAPE[1])
+        file["location/lat"][:, ::2] = 0.0
+    with pytest.raises(FileError, match="too far apart"):
+        open_raster(made.scene)
+
+
+def test_an_image_that_was_laid_on_a_map_is_read_as_one(tmp_path: Path) -> None:
+    path = tmp_path / "EMIT_L2A_RFL_001_20230316T045133_2307503_005_ortho.nc"
+    with h5py.File(path, "w") as file:  # as tutorials write it: coordinates without units
+        file["reflectance"] = np.random.default_rng(0).random((20, 30, 6)).astype(np.float32)
+        file["wavelengths"] = np.linspace(400, 900, 6)
+        for i, (name, values) in enumerate(
+            (
+                ("latitude", 52.4 - 0.0005 * (np.arange(20) + 0.5)),
+                ("longitude", 13.0 + 0.0005 * (np.arange(30) + 0.5)),
+            )
+        ):
+            file[name] = values
+            file[name].make_scale(name)
+            file["reflectance"].dims[i].attach_scale(file[name])
+    grid = open_raster(path).grid
+    assert grid.crs_name == "EPSG:4326"
+    assert grid.transform.almost_equals(Affine(0.0005, 0, 13.0, 0, -0.0005, 52.4), 1e-9)
+
+
 # PRISMA
+
+
+@pytest.mark.parametrize("level", ["L1", "L2B", "L2C"])
+def test_prisma_in_the_geometry_of_the_sensor_is_refused(tmp_path: Path, level: str) -> None:
+    made = prisma(tmp_path)
+    with h5py.File(made.scene, "a") as file:
+        file.move("HDFEOS/SWATHS/PRS_L2D_HCO", f"HDFEOS/SWATHS/PRS_{level}_HCO")
+    with pytest.raises(FileError, match=f"PRISMA {level}, .* get the L2D product"):
+        open_raster(made.scene)
 
 
 def test_corners_of_prisma_may_be_outer_ones(tmp_path: Path) -> None:
@@ -160,7 +256,104 @@ def test_a_scene_is_named_by_its_folder_its_metadata_or_its_image(tmp_path: Path
         open_raster(metadata)
 
 
+def test_bands_that_are_sorted_by_wavelength_are_told_apart_by_channel(tmp_path: Path) -> None:
+    folder = enmap(tmp_path).scene
+    usual = open_raster(folder)
+    expected = read_all(usual)
+    (metadata,), (image,) = folder.glob("*-METADATA.XML"), folder.glob("*-SPECTRAL_IMAGE.TIF")
+    text = metadata.read_text()
+    entries = re.findall(r'<bandID number="\d+">(.*?)</bandID>', text)
+    order = np.argsort([float(re.findall(r"CenterOfBand>([\d.]+)", e)[0]) for e in entries])
+    entry = "".join(f'<bandID number="{i}">{entries[k]}</bandID>' for i, k in enumerate(order, 1))
+    text = re.sub(r"<bandID.*</bandID>", entry, text)
+    lists = [
+        ",".join(str(i) for i, k in enumerate(order, 1) if (k < 6) == first and k != 9)
+        for first in (True, False)
+    ]
+    for listed in lists:
+        text = re.sub(r"(<expectedChannelsList>)[\d,]+<", rf"\1 {listed}<", text, count=1)
+    metadata.write_text(text)
+    with rasterio.open(image) as file:
+        cube, profile = file.read(), file.profile
+    with rasterio.open(image, "w", **profile) as file:
+        file.write(cube[order])
+    source = open_raster(folder)
+    assert source.wavelengths == usual.wavelengths
+    np.testing.assert_array_equal(read_all(source).cube, expected.cube)
+
+
+@pytest.mark.parametrize("driver", ["ENVI", "COG"])
+def test_an_image_may_be_of_another_format(tmp_path: Path, driver: str) -> None:
+    folder = enmap(tmp_path).scene
+    usual = read_all(open_raster(folder))
+    (image,) = folder.glob("*-SPECTRAL_IMAGE.TIF")
+    ending = {"ENVI": ".BSQ", "COG": "_COG.tiff"}[driver]
+    other = image.with_name(image.stem + ending)
+    rasterio.shutil.copy(image, other, driver=driver)
+    image.unlink()
+    for path in (folder, other):
+        np.testing.assert_array_equal(read_all(open_raster(path)).cube, usual.cube)
+
+
 # Sentinel-2
+
+
+@pytest.mark.parametrize("name", ["MSK_CLOUDS_B00.gml", "S2A_OPER_MSK_CLOUDS_A_B00_MSIL1C.gml"])
+def test_clouds_of_older_products_are_polygons(tmp_path: Path, name: str) -> None:
+    made = sentinel2_l1c(tmp_path)
+    (mask,) = made.scene.rglob("MSK_CLASSI_B00.jp2")
+    clear = read_all(open_raster(made.scene, flagged=True)).valid
+    x, y = (364080.0, 5809980.0)
+
+    def box(left: float, top: float, right: float, bottom: float) -> list[float]:
+        sides = (x + left, y - top, x + right, y - bottom)
+        a, b, c, d = sides
+        return [a, b, c, b, c, d, a, d, a, b]
+
+    path = s2_gml(
+        mask.with_name(name),
+        [
+            ("OPAQUE", [box(60, 120, 180, 240), box(100, 160, 140, 200)]),  # with a hole
+            ("CIRRUS", [box(240, 0, 300, 60)]),
+            ("SNOW", [box(0, 0, 480, 600)]),  # of use
+        ],
+    )
+    mask.unlink()
+    expected = clear.copy()
+    expected[12:24, 6:18] = False
+    expected[16:20, 10:14] = clear[16:20, 10:14]
+    expected[0:6, 24:30] = False
+    source = open_raster(made.scene)
+    assert name in source.product[1]
+    np.testing.assert_array_equal(read_all(source).valid, expected)
+    window = slice(9, 31), slice(3, 20)
+    np.testing.assert_array_equal(source.read(*window).valid, expected[window])
+    s2_gml(path, [])
+    np.testing.assert_array_equal(read_all(open_raster(made.scene)).valid, clear)
+    path.write_text(path.read_text().replace("</eop:Mask>", "<eop:MaskFeature>"))
+    with pytest.raises(FileError, match="gml"):
+        read_all(open_raster(made.scene))
+
+
+def test_copies_in_clouds_have_geotiffs(tmp_path: Path) -> None:
+    made = sentinel2(tmp_path)
+    usual = read_all(open_raster(made.scene))
+    for path in list(made.scene.rglob("*.jp2")):
+        with rasterio.open(path) as file:
+            cube, place = file.read(), file.transform
+        write_tif(path.with_suffix(".tif"), cube, place)
+        path.unlink()
+    other = read_all(open_raster(made.scene))
+    np.testing.assert_array_equal(other.valid, usual.valid)
+    np.testing.assert_array_equal(other.cube, usual.cube)
+
+
+def test_the_form_of_before_2017_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "S2A_OPER_PRD_MSIL1C_PDMC_20160725T202017_R079_V20160725.SAFE"
+    (folder / "GRANULE").mkdir(parents=True)
+    (folder / "S2A_OPER_MTD_SAFL1C_PDMC_20160725T202017_R079.xml").write_text("<a/>")
+    with pytest.raises(FileError, match="before December 2016"):
+        open_raster(folder)
 
 
 def test_sentinel_2_on_a_coarser_grid(tmp_path: Path) -> None:
@@ -190,7 +383,24 @@ def test_surface_reflectance_needs_no_metadata(tmp_path: Path) -> None:
     made = landsat(tmp_path)
     (metadata,) = made.scene.glob("*_MTL.txt")
     whole = read_all(open_raster(metadata))
-    metadata.unlink()
+    for path in made.scene.glob("*_MTL.*"):
+        path.unlink()
     np.testing.assert_array_equal(read_all(open_raster(made.scene)).cube, whole.cube)
     with pytest.raises(ConfigError, match="'variable'"):
         open_raster(made.scene, variable="SR_B2")
+
+
+@pytest.mark.parametrize("level", [1, 2])
+@pytest.mark.parametrize("form", ["json", "xml"])
+def test_metadata_may_be_of_any_form(tmp_path: Path, level: int, form: str) -> None:
+    made = landsat(tmp_path, level)
+    whole = read_all(open_raster(made.scene))
+    for path in made.scene.glob("*_MTL.*"):
+        if path.suffix != f".{form}":
+            path.unlink()
+    for named in (made.scene, next(made.scene.glob("*_MTL.*"))):
+        np.testing.assert_array_equal(read_all(open_raster(named)).cube, whole.cube)
+    if level == 1:
+        next(made.scene.glob("*_MTL.*")).write_text("{}" if form == "json" else "<a")
+        with pytest.raises(FileError, match="MTL"):
+            open_raster(made.scene)

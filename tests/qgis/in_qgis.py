@@ -9,9 +9,11 @@ PLUGINS: the folder that holds thonecls_qgis. RUN: the folder of a training. Pri
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from qgis.core import (
@@ -26,6 +28,8 @@ from qgis.core import (
     QgsRasterLayer,
     QgsVectorLayer,
 )
+from qgis.gui import QgsMessageBar
+from qgis.PyQt.QtWidgets import QPushButton
 
 
 class Heard(QgsProcessingFeedback):  # type: ignore[misc]
@@ -55,7 +59,7 @@ class Impatient(Heard):
 
 def main(plugins: str, scene: str, labels: str, run: str, folder: str) -> dict[str, Any]:
     sys.path[:0] = ["/usr/share/qgis/python/plugins", plugins]
-    application = QgsApplication([], False)
+    application = QgsApplication([], True)  # with widgets, for the message with its button
     application.initQgis()
     import processing
     from processing.core.Processing import Processing
@@ -76,11 +80,24 @@ def main(plugins: str, scene: str, labels: str, run: str, folder: str) -> dict[s
             f"thonecls:{name}", given, feedback=feedback, context=context
         ), context
 
+    found |= miss_thonecls(plugin)
     found |= check_layers(run_algorithm, scene, labels)
     found |= map_and_load(run_algorithm, scene, run, Path(folder))
     found |= cancel(run_algorithm, scene, labels, Path(folder))
     plugin.unload()
     return found
+
+
+def miss_thonecls(plugin: Any) -> dict[str, Any]:
+    """What is said, and offered to be clicked, where thonecls is not installed."""
+    known = {name: os.environ.pop(name) for name in ("THONECLS_PYTHON", "PATH")}
+    bar = QgsMessageBar()
+    plugin.iface = SimpleNamespace(messageBar=lambda: bar)
+    plugin.offer()
+    buttons = [button.text() for button in bar.findChildren(QPushButton) if button.text()]
+    words = plugin.provider.warningMessage()
+    os.environ.update(known)
+    return {"missing": words, "buttons": buttons, "there": plugin.provider.warningMessage()}
 
 
 def check_layers(run_algorithm: Any, scene: str, labels: str) -> dict[str, Any]:

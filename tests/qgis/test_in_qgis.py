@@ -57,12 +57,12 @@ def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def trained(profile: Path, farmland: Example, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def trained(profile: Path, smallholding: Example, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What `qgis_process run thonecls:train` says."""
     out = tmp_path_factory.mktemp("Lauf ö") / "run 1"
     given = {
-        "SCENE": str(farmland.scene),
-        "LABELS": str(farmland.labels),
+        "SCENE": str(smallholding.scene),
+        "LABELS": str(smallholding.labels),
         "FIELD": "species",
         "VALUE": "lantana",
         "OUTPUT": str(out),
@@ -99,10 +99,10 @@ def test_qgis_process_makes_a_map_from_layers(trained: dict[str, Any]) -> None:
 
 
 def test_layers_progress_cancel_and_colours_inside_qgis(
-    profile: Path, farmland: Example, trained: dict[str, Any], tmp_path: Path
+    profile: Path, smallholding: Example, trained: dict[str, Any], tmp_path: Path
 ) -> None:
     script = Path(__file__).with_name("in_qgis.py")
-    files = (PLUGIN.parent, farmland.scene, farmland.labels, trained["OUTPUT"], tmp_path)
+    files = (PLUGIN.parent, smallholding.scene, smallholding.labels, trained["OUTPUT"], tmp_path)
     done = subprocess.run(
         [qgis_python(), script, *map(str, files)],
         env=environment(profile),
@@ -117,6 +117,9 @@ def test_layers_progress_cancel_and_colours_inside_qgis(
     assert not found["thonecls"]
     names = ["check", "install", "map", "report", "sample", "suggest", "train"]
     assert found["algorithms"] == names
+    assert found["missing"].startswith("thonecls is not installed. Run the algorithm 'Install")
+    assert found["buttons"] == ["Install…"]
+    assert found["there"] == ""
     assert (found["selected"], found["edited"]) == (
         "labels: 30 features: 30 inside",
         "labels: 41 features: 41 inside",
@@ -126,7 +129,7 @@ def test_layers_progress_cancel_and_colours_inside_qgis(
     assert found["made"]["MAP"] == str(tmp_path / "map ä" / "map.tif")
     assert found["steps"] == sorted(found["steps"])
     assert found["steps"][-1] == 100
-    assert any(words.startswith("map: 7,680 of 7,680") for words in found["told"])
+    assert any(words.startswith("map: 2,688 of 2,688") for words in found["told"])
     assert found["loaded"] == {
         "map.tif": ["map ä: map", "paletted"],
         "polygons.gpkg": ["map ä: polygons", "singleSymbol"],

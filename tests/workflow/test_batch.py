@@ -18,20 +18,27 @@ pytestmark = pytest.mark.usefixtures("white_pictures")
 
 
 @pytest.fixture(scope="module")
-def model(farmland: Example, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model(smallholding: Example, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("model") / "run"
     lantana = LabelOptions(where="species = 'lantana'")
     options = TrainOptions(method="matched-filter", folds=0, polygons=False)
-    train_scene(
-        farmland.scene, farmland.labels, out, config=FAST, options=options, label_options=lantana
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("thonecls.workflow.crossfit.OPINIONS", ())
+        train_scene(
+            smallholding.scene,
+            smallholding.labels,
+            out,
+            config=FAST,
+            options=options,
+            label_options=lantana,
+        )
     return out
 
 
 def test_a_broken_scene_stops_no_other_and_resume_maps_the_rest(
-    farmland: Example, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    smallholding: Example, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files = cut_tiles(farmland.scene, tmp_path / "tiles", 1, 3)
+    files = cut_tiles(smallholding.scene, tmp_path / "tiles", 1, 3)
     whole = files[1].read_bytes()
     files[1].write_bytes(b"no raster")
     out = tmp_path / "maps"
@@ -50,9 +57,9 @@ def test_a_broken_scene_stops_no_other_and_resume_maps_the_rest(
 
 
 def test_a_finished_map_of_other_settings_is_not_taken_for_the_one_asked_for(
-    farmland: Example, model: Path, tmp_path: Path
+    smallholding: Example, model: Path, tmp_path: Path
 ) -> None:
-    scenes = cut_tiles(farmland.scene, tmp_path / "tiles", 1, 2)
+    scenes = cut_tiles(smallholding.scene, tmp_path / "tiles", 1, 2)
     plain = MapOptions(polygons=False, resume=True)
     assert all(one.error is None for one in map_scenes(model, scenes, tmp_path, options=plain))
     other = MapOptions(polygons=False, resume=True, threshold=0.9)

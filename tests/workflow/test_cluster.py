@@ -37,14 +37,14 @@ def task(out: Path, scene: SceneInput, labels: LabelInput) -> Task:
 
 
 def test_seeds_and_folds_are_trained_although_a_worker_dies(
-    farmland: Example, tmp_path: Path
+    smallholding: Example, tmp_path: Path
 ) -> None:
     distributed = pytest.importorskip("distributed")
-    scene = read_scenes(cut_tiles(farmland.scene, tmp_path / "tiles", 1, 2))  # several at once
-    labels = read_labels(farmland.labels, scene.grid, LANTANA)
+    scene = read_scenes(cut_tiles(smallholding.scene, tmp_path / "tiles", 1, 2))  # several at once
+    labels = read_labels(smallholding.labels, scene.grid, LANTANA)
     ready = task(tmp_path / "there", scene, labels)
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     )
     with cluster, distributed.Client(cluster) as client:
         killed: list[int] = []
@@ -68,9 +68,9 @@ def test_seeds_and_folds_are_trained_although_a_worker_dies(
     np.testing.assert_allclose(one, other, rtol=1e-3)
 
 
-def test_a_task_is_sent_without_its_masks(farmland: Example, tmp_path: Path) -> None:
-    scene = read_scenes(farmland.scene)
-    labels = read_labels(farmland.labels, scene.grid, LANTANA)
+def test_a_task_is_sent_without_its_masks(smallholding: Example, tmp_path: Path) -> None:
+    scene = read_scenes(smallholding.scene)
+    labels = read_labels(smallholding.labels, scene.grid, LANTANA)
     sent = pack(task(tmp_path / "out", scene, labels))
     assert sum(pixels.nbytes for pixels in sent.masks.values()) < labels.mask.nbytes
     np.testing.assert_array_equal(sent.unpack().labels.mask, labels.mask)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import rasterio
 import shapely
+import torch
 from affine import Affine
 
 from commands import run
@@ -17,10 +18,14 @@ from thonecls.datasets import Example, synthetic
 from thonecls.errors import ConfigError, LabelError, SceneError
 from thonecls.io.inputs import read_labels, read_scenes
 from thonecls.io.options import LabelOptions, SceneOptions
-from thonecls.method.config import FAST
-from thonecls.methods.models import load_model
+from thonecls.method.config import FAST, TrainConfig
+from thonecls.method.fit import fit
+from thonecls.methods.models import AnyModel, load_model
+from thonecls.mosaic import Mosaic
+from thonecls.ratio.model import fit_ratio
 from thonecls.scene import pooled_statistics, read_all
 from thonecls.workflow import TrainOptions, TruthFile, check_scene, draw_sample, train_scene
+from thonecls.workflow.map import score_here
 from thonecls.workflow.sample import suggest_places, verify_run
 from tiles import cut_tiles
 
@@ -30,27 +35,34 @@ PLOTS = 12
 
 
 @pytest.fixture(scope="module")
-def tiles(farmland: Example, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The farmland in nine tiles, of which some have no label."""
+def tiles(smallholding: Example, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A scene in nine tiles, of which some have no label."""
     folder = tmp_path_factory.mktemp("flight") / "tiles"
-    cut_tiles(farmland.scene, folder, 3, 3)
+    cut_tiles(smallholding.scene, folder, 3, 3)
     return folder
 
 
 @pytest.fixture(scope="module")
-def trained(farmland: Example, tiles: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(smallholding: Example, tiles: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("trained") / "run"
-    truth = TruthFile(farmland.truth, LabelOptions(target=1))
-    summary = train_scene(
-        tiles / "*.tif", farmland.labels, out, config=FAST, label_options=LANTANA, truth=truth
-    )
+    truth = TruthFile(smallholding.truth, LabelOptions(target=1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("thonecls.workflow.crossfit.OPINIONS", ("matched-filter",))
+        summary = train_scene(
+            tiles / "*.tif",
+            smallholding.labels,
+            out,
+            config=FAST,
+            label_options=LANTANA,
+            truth=truth,
+        )
     assert summary.finished
     assert not summary.problems
     return out
 
 
 def test_labels_and_bands_of_all_scenes_are_learnt_from(
-    farmland: Example, tiles: Path, trained: Path
+    smallholding: Example, tiles: Path, trained: Path
 ) -> None:
     told = json.loads((trained / "run.json").read_text("utf-8"))
     assert told["positives"] == 60
@@ -60,8 +72,10 @@ def test_labels_and_bands_of_all_scenes_are_learnt_from(
     pooled = pooled_statistics(read_all(one.source) for one in read_scenes(tiles).parts)
     np.testing.assert_allclose(model.statistics.mean, pooled.mean, rtol=1e-4)
     np.testing.assert_allclose(model.statistics.std, pooled.std, rtol=1e-3)
-    assert told["scores"]["f1"] > 70  # of the whole farmland: tiles without the class count too
-    whole = read_labels(farmland.truth, read_scenes(farmland.scene).grid, LabelOptions(target=1))
+    assert told["scores"]["f1"] > 70  # of the whole scene: tiles without the class count too
+    whole = read_labels(
+        smallholding.truth, read_scenes(smallholding.scene).grid, LabelOptions(target=1)
+    )
     assert told["scores"]["positives"] == int(whole.mask.sum()) - 60
 
 
@@ -82,6 +96,46 @@ def test_each_scene_has_a_map_in_its_own_place(tiles: Path, trained: Path) -> No
     assert "scenes.txt" in json.dumps(again)  # in the command that repeats it
 
 
+def test_tiles_of_one_flight_are_learnt_from_as_they_lie(
+    smallholding: Example, tiles: Path, tmp_path: Path
+) -> None:
+    whole, cut = read_scenes(smallholding.scene), read_scenes(tiles)
+    np.testing.assert_array_equal(read_all(cut.source).cube, read_all(whole.source).cube)
+    np.testing.assert_array_equal(
+        read_labels(smallholding.labels, cut.grid, LANTANA).mask,
+        read_labels(smallholding.labels, whole.grid, LANTANA).mask,
+    )
+    assert cut.grid.sites == ()  # judged as one scene
+    assert cut.grid.north_up
+    retouch(tiles / "tile_00.tif", tmp_path / "moved.tif", shift=0.5)  # of a pixel, off the others
+    assert len(read_scenes([tmp_path / "moved.tif", tiles / "tile_01.tif"]).grid.sites) == 2
+
+
+@pytest.mark.parametrize("kind", ["ratio", "network"])
+def test_a_tile_is_mapped_with_what_lies_beside_it(
+    smallholding: Example, tmp_path: Path, kind: str, tiny: TrainConfig, generator: torch.Generator
+) -> None:
+    cut_tiles(smallholding.scene, tmp_path / "tiles", 2, 2)  # not at multiples of the stride
+    whole, cut = read_scenes(smallholding.scene), read_scenes(tmp_path / "tiles")
+    mask = read_labels(smallholding.labels, whole.grid, LANTANA).mask
+    model: AnyModel
+    if kind == "ratio":
+        model = fit_ratio(whole.source, mask)
+        assert model.halo > 0
+    else:
+        model = fit(read_all(whole.source), mask, config=tiny, generator=generator)
+    expected = model.score(whole.source, device="cpu")
+    assert isinstance(cut.source, Mosaic)
+    for number, (part, scene) in enumerate(zip(cut.grid.parts, cut.parts, strict=True)):
+        site = cut.source.site_of(number)
+        (scored,) = score_here([model], scene, "cpu", site)(lambda rows, columns: False)
+        assert scored.probability.shape == part.grid.shape
+        np.testing.assert_allclose(scored.probability, expected[part.window], atol=1e-4)
+    first = cut.parts[0].source, cut.grid.parts[0].window
+    alone = model.score(first[0], device="cpu")
+    assert np.nanmax(np.abs(alone - expected[first[1]])) > 1e-3  # it would not be the same
+
+
 def test_points_are_drawn_over_all_scenes_and_read_back(trained: Path, tmp_path: Path) -> None:
     points = draw_sample(trained, tmp_path / "sample", size=24)
     frame = geopandas.read_file(points)
@@ -94,12 +148,12 @@ def test_points_are_drawn_over_all_scenes_and_read_back(trained: Path, tmp_path:
 
 
 def test_resuming_what_is_finished_makes_nothing_again(
-    farmland: Example, tiles: Path, trained: Path
+    smallholding: Example, tiles: Path, trained: Path
 ) -> None:
     before = (trained / "model.safetensors").stat().st_mtime_ns
     again = train_scene(
         sorted(tiles.glob("*.tif")),
-        farmland.labels,
+        smallholding.labels,
         trained,
         config=FAST,
         label_options=LANTANA,
@@ -110,9 +164,9 @@ def test_resuming_what_is_finished_makes_nothing_again(
 
 
 def test_labels_may_be_a_file_for_each_scene(
-    farmland: Example, tiles: Path, tmp_path: Path
+    smallholding: Example, tiles: Path, tmp_path: Path
 ) -> None:
-    points = geopandas.read_file(farmland.labels).query("species == 'lantana'").to_crs(CRS)
+    points = geopandas.read_file(smallholding.labels).query("species == 'lantana'").to_crs(CRS)
     for tile in tiles.glob("*.tif"):
         with rasterio.open(tile) as scene:
             own = points[points.within(shapely.box(*scene.bounds))]
@@ -120,19 +174,26 @@ def test_labels_may_be_a_file_for_each_scene(
             own.to_file(tmp_path / f"{tile.stem}.gpkg")
     grid = read_scenes(tiles).grid
     each = read_labels(tmp_path, grid, LANTANA).mask
-    np.testing.assert_array_equal(each, read_labels(farmland.labels, grid, LANTANA).mask)
+    np.testing.assert_array_equal(each, read_labels(smallholding.labels, grid, LANTANA).mask)
     (tmp_path / "labels.csv").write_text("row,column\n1,1\n", "utf-8")
     with pytest.raises(LabelError, match="not of which of 9 scenes"):
         read_labels(tmp_path / "labels.csv", grid)
 
 
 def retouch(
-    source: Path, target: Path, *, factor: float = 1.0, bands: slice = slice(None), crs: bool = True
+    source: Path,
+    target: Path,
+    *,
+    factor: float = 1.0,
+    bands: slice = slice(None),
+    crs: bool = True,
+    shift: float = 0.0,
 ) -> None:
-    """A tile with other values, bands or without its CRS."""
+    """A tile with other values or bands, without its CRS, or some columns farther east."""
     with rasterio.open(source) as scene:
         numbers = list(range(1, scene.count + 1))[bands]
         profile = {**scene.profile, "count": len(numbers), "dtype": "float32"}
+        profile["transform"] = Affine(*scene.transform[:6]) @ Affine.translation(shift, 0)
         if not crs:
             profile["crs"] = None
         cube = scene.read(numbers).astype(np.float32)
@@ -143,7 +204,7 @@ def retouch(
 
 
 def test_bands_are_matched_by_wavelength_and_other_units_refused(
-    farmland: Example, tiles: Path, tmp_path: Path
+    smallholding: Example, tiles: Path, tmp_path: Path
 ) -> None:
     one, two = tiles / "tile_00.tif", tmp_path / "two.tif"
     retouch(tiles / "tile_01.tif", two, bands=slice(None, None, -1))
@@ -157,23 +218,23 @@ def test_bands_are_matched_by_wavelength_and_other_units_refused(
     retouch(tiles / "tile_01.tif", two, factor=1e-4)
     with pytest.raises(SceneError, match=r"values of two are about \S+ times those of tile_00"):
         train_scene(
-            [one, two], farmland.labels, tmp_path / "run", config=FAST, label_options=LANTANA
+            [one, two], smallholding.labels, tmp_path / "run", config=FAST, label_options=LANTANA
         )
 
 
 def test_scenes_without_a_crs_may_be_told_theirs(
-    farmland: Example, tiles: Path, tmp_path: Path
+    smallholding: Example, tiles: Path, tmp_path: Path
 ) -> None:
     for name in ("tile_00", "tile_02", "tile_22"):
         retouch(tiles / f"{name}.tif", tmp_path / f"{name}.tif", crs=False)
     grid = read_scenes(tmp_path / "*.tif", SceneOptions(scene_crs=CRS)).grid
     told = read_scenes([tiles / f"tile_{n}.tif" for n in ("00", "02", "22")]).grid
     np.testing.assert_array_equal(
-        read_labels(farmland.labels, grid, LANTANA).mask,
-        read_labels(farmland.labels, told, LANTANA).mask,
+        read_labels(smallholding.labels, grid, LANTANA).mask,
+        read_labels(smallholding.labels, told, LANTANA).mask,
     )
     with pytest.raises(LabelError, match="the scene has no CRS"):
-        read_labels(farmland.labels, read_scenes(tmp_path / "*.tif").grid, LANTANA)
+        read_labels(smallholding.labels, read_scenes(tmp_path / "*.tif").grid, LANTANA)
     with pytest.raises(ConfigError, match="not in EPSG:32634"):
         read_scenes(tiles, SceneOptions(scene_crs="EPSG:32634"))
 
@@ -186,16 +247,17 @@ def test_labels_outside_of_all_scenes_say_so(tiles: Path, tmp_path: Path) -> Non
 
 
 def test_the_shell_may_expand_the_pattern(
-    farmland: Example, tiles: Path, capsys: pytest.CaptureFixture[str]
+    smallholding: Example, tiles: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = sorted(tiles.glob("*.tif"))
-    code = run("check", *files, farmland.labels, "--where", "species = 'lantana'", "--json")
+    code = run("check", *files, smallholding.labels, "--where", "species = 'lantana'", "--json")
     assert code == 0
     found = json.loads(capsys.readouterr().out)
     assert any("9 scenes" in one["words"] for one in found["findings"])
-    assert check_scene(tiles, farmland.labels, label_options=LANTANA).fit
+    assert check_scene(tiles, smallholding.labels, label_options=LANTANA).fit
 
 
+@pytest.mark.usefixtures("one_opinion")
 def test_many_plots_of_different_shapes_with_crowns_just_work(tmp_path: Path) -> None:
     data = synthetic(height=110, width=110, bands=6, fields=60, separation=3.0, seed=1)
     rng = np.random.default_rng(0)

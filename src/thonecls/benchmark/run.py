@@ -379,7 +379,8 @@ def estimate(cell: Cell, threads: int, results: Results) -> Cost:
         return Cost(seconds, STARTED + 12.0 * pixels * 200)
     rates = [rate for r in results.records.values() if (rate := _rate(r)) is not None]
     rate = statistics.median(rates) if rates else TRAINING
-    return training_cost(config_of(cell, prior=0.5), pixels, threads, rate)
+    config = config_of(cell, prior=0.5)
+    return training_cost(config, pixels, threads, rate, method=cell.method)
 
 
 @lru_cache(maxsize=1)
@@ -410,5 +411,6 @@ def _rate(record: Record) -> float | None:
     epochs = len(facts.get("curves", {}).get("loss", ()))
     if not (record.done and epochs and facts.get("pixels")):
         return None
-    work = epochs * work_of_epoch(TrainConfig(**facts["config"]), facts["pixels"])
+    config = TrainConfig(**facts["config"])
+    work = epochs * work_of_epoch(config, facts["pixels"], record.cell.method)
     return float(facts["training_seconds"] * facts["machine"]["threads"] / work)

@@ -16,14 +16,16 @@ from thonecls.errors import FileError
 
 # Endings such as .dat or .img promise nothing: what is not listed may be anything but `FOLLOW`.
 RASTERS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys((".tif", ".tiff", ".gtiff", ".cog"), ("GTiff",)),
+    **dict.fromkeys((".tif", ".tiff", ".gtiff", ".geotiff", ".cog"), ("GTiff",)),
     **dict.fromkeys((".bsq", ".bil", ".bip"), ("ENVI", "EHdr", "GenBin")),
     **dict.fromkeys((".nc", ".nc4", ".cdf"), ("netCDF",)),
     **dict.fromkeys(
         (".h5", ".hdf5", ".he5", ".hdf"),
         ("HDF5", "HDF5Image", "HDF4", "HDF4Image", "BAG", "netCDF"),
     ),
-    ".jp2": ("JP2OpenJPEG", "JP2KAK", "JP2ECW", "JP2MrSID", "JPEG2000"),
+    **dict.fromkeys(
+        (".jp2", ".jpeg2000"), ("JP2OpenJPEG", "JP2KAK", "JP2ECW", "JP2MrSID", "JPEG2000")
+    ),
     ".png": ("PNG",),
     **dict.fromkeys((".jpg", ".jpeg"), ("JPEG",)),
     ".vrt": ("VRT",),

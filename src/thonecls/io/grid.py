@@ -13,10 +13,12 @@ from affine import Affine
 from numpy.typing import NDArray
 from pyproj import CRS
 
-from thonecls.mosaic import Window, window_at
+from thonecls.mosaic import Place, Window, sites_of, window_at
 
 if TYPE_CHECKING:
     from thonecls.io.lookup import Lookup
+
+OFF = 0.05  # pixels by which scenes of one grid may be off it
 
 
 class Part(NamedTuple):
@@ -85,8 +87,15 @@ class Grid:
         return tuple(part.window for part in self.parts)
 
     @property
+    def sites(self) -> tuple[Window, ...]:
+        """Where the sites of a mosaic lie (see `thonecls.mosaic`); none where there is but one."""
+        return sites_of(self.windows)
+
+    @property
     def north_up(self) -> bool:
-        """Whether rows run south and columns east."""
+        """Whether rows run south and columns east; of a mosaic, in all its scenes."""
+        if self.parts:
+            return all(part.grid.north_up for part in self.parts)
         a, b, _, d, e, _ = self.transform[:6]
         return self.georeferenced and b == d == 0 and a > 0 and e < 0
 
@@ -126,6 +135,40 @@ class Grid:
         rows, columns = self.shape
         span = extent(self.footprint)
         return f"{rows} rows × {columns} columns of {size}, {span} ({self.crs_name})"
+
+
+def places_of(grids: Sequence[Grid]) -> list[Place | None]:
+    """Where scenes lie on grids of pixels that they share; None where that is not known.
+
+    Scenes share a grid if they have the same CRS and pixels, and one begins a whole number of
+    pixels from the other.
+    """
+    firsts: list[Grid] = []
+    found: list[Place | None] = []
+    for grid in grids:
+        if grid.crs is None or grid.lookup is not None:
+            found.append(None)
+            continue
+        places = (_place_on(first, number, grid) for number, first in enumerate(firsts))
+        place = next((place for place in places if place is not None), None)
+        if place is None:
+            place = Place(len(firsts), 0, 0)
+            firsts.append(grid)
+        found.append(place)
+    return found
+
+
+def _place_on(first: Grid, number: int, grid: Grid) -> Place | None:
+    """Where a scene begins on the pixels of another; None if it does not lie on them."""
+    if first.crs != grid.crs:
+        return None
+    rows, columns = grid.shape
+    a, b, c, d, e, f = grid.transform[:6]
+    corners = np.array([(0, 0), (columns, 0), (0, rows), (columns, rows)])
+    xy = np.column_stack([corners @ [a, b] + c, corners @ [d, e] + f])
+    offsets = first.to_pixels(xy) - corners
+    column, row = np.rint(offsets[0]).astype(int).tolist()
+    return Place(number, row, column) if np.abs(offsets - (column, row)).max() <= OFF else None
 
 
 def crs_name(crs: CRS) -> str:

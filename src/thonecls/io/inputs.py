@@ -13,7 +13,7 @@ import numpy as np
 from thonecls.errors import ConfigError, LabelError, ModelError, NoLabelError, SceneError
 from thonecls.io.arrays import ENDINGS as ARRAYS
 from thonecls.io.arrays import open_scene, read_positives
-from thonecls.io.grid import Grid, Part
+from thonecls.io.grid import Grid, Part, places_of
 from thonecls.io.listing import Listed, find_labels, find_scenes, is_list, is_many
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.io.raster import (
@@ -158,7 +158,9 @@ def _open_mosaic(
     scenes = [_matched(scene, scenes[0]) for scene in scenes]
     if options.drop_bad_bands:
         scenes = _without_bad_bands(scenes)
-    mosaic = lay_out([scene.source for scene in scenes])
+    mosaic = lay_out(
+        [scene.source for scene in scenes], places_of([scene.grid for scene in scenes])
+    )
     parts = tuple(
         Part(name, scene.grid, *corner)
         for (name, _), scene, corner in zip(listed, scenes, mosaic.corners, strict=True)

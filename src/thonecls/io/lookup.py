@@ -9,6 +9,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from thonecls.errors import FileError
@@ -18,6 +19,7 @@ from thonecls.scene import BoolArray, FloatArray
 
 Pixels = NDArray[np.int64]  # flat indices, -1 for none
 GEOMETRY = "geometry.tif"  # the table beside a map
+GAP = 2.0  # pixels of a map beside one that shows a pixel of the sensor, which show it too
 NONE = -1  # in a table: a pixel of the map that shows no pixel of the sensor
 
 
@@ -26,14 +28,16 @@ class Lookup:
     """Which pixel of a sensor's image each pixel of a map shows.
 
     path: of the file that holds the table; shape: of the sensor's image; grid: of the map; names:
-    of the table's arrays of columns and of rows in an HDF5 file, None for a raster of flat indices.
-    It can be pickled: the table itself is read when it is first needed.
+    of the table's arrays of columns and of rows in an HDF5 file, None for a raster of flat indices;
+    places: whether these are of the x and y of each pixel of the image instead. It can be pickled:
+    the table itself is read when it is first needed.
     """
 
     path: Path
     shape: tuple[int, int]
     grid: Grid
     names: tuple[str, str] | None = None
+    places: bool = False
 
     @property
     def table(self) -> NDArray[np.int32]:
@@ -95,9 +99,23 @@ def _read_glt(lookup: Lookup) -> NDArray[np.int32]:
     assert lookup.names is not None
     rows, columns = lookup.shape
     with h5py.File(lookup.path, "r") as tree:
+        if lookup.places:
+            return _from_places(lookup, *(tree[name][:] for name in lookup.names))
         x, y = (_whole(tree[name]) for name in lookup.names)
     inside = (x >= 1) & (x <= columns) & (y >= 1) & (y <= rows)  # fills such as 9999 are outside
     return np.where(inside, (y - 1) * columns + x - 1, NONE).astype(np.int32)
+
+
+def _from_places(lookup: Lookup, x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.int32]:
+    """A table from the place of each pixel; the gaps between them are filled by the nearest."""
+    at = lookup.grid.to_pixels(np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float64))
+    rows, columns = lookup.grid.shape
+    inside = ((at >= 0) & (at < [columns, rows])).all(axis=1)  # NaN is not
+    across, down = at[inside].astype(np.int64).T
+    table = np.full((rows, columns), NONE, np.int32)
+    table[down, across] = np.flatnonzero(inside)
+    away, nearest = scipy.ndimage.distance_transform_edt(table == NONE, return_indices=True)
+    return np.where(away < GAP, table[tuple(nearest)], NONE)
 
 
 def _whole(array: Any) -> Pixels:

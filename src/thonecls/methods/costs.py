@@ -23,6 +23,28 @@ RATIO_BASE, RATIO_BAND = 38e-6, 0.75e-6  # seconds of one core for a pixel, and 
 COMPONENTS = 60  # that a pixel has at most
 
 
+class Networks(NamedTuple):
+    """What a method trains and looks through, beside what the settings of the loop tell.
+
+    trained: networks in a row, each for all epochs; watched: trainings of one network in whose
+    steps another one looks at the same pixels, without a gradient.
+    """
+
+    trained: int = 1
+    watched: float = 0.0
+
+
+# By method, where there is more than the one network; the rest is in the settings ('beta').
+NETWORKS = {
+    "pan": Networks(watched=1.0),  # the player whose turn it is not
+    "pan-reference": Networks(watched=1.0),
+    "ncpu": Networks(watched=1.0),  # the average that gives labels
+    "pubn": Networks(trained=2, watched=1.0),  # the first weighs what the second sees
+    "dist-pu-full": Networks(watched=0.5),  # pseudo-labels, in the second half
+    "p3mix-e": Networks(watched=1.0),  # early learning's average
+}
+
+
 class Cost(NamedTuple):
     """Seconds and bytes."""
 
@@ -53,16 +75,23 @@ def pixels_of_step(config: TrainConfig, pixels: int) -> int:
     return config.block**2 * (config.label_blocks + config.random_blocks) or pixels
 
 
-def work_of_epoch(config: TrainConfig, pixels: int) -> float:
+def work_of_epoch(config: TrainConfig, pixels: int, method: str = "") -> float:
     """Pixels times steps of an epoch, less where the network is narrower or alone."""
-    teacher = 1.0 if config.beta else ALONE
-    return config.batches * pixels_of_step(config, pixels) * config.width**2 * teacher
+    trained, watched = NETWORKS.get(method, Networks())
+    share = 1.0 if config.beta else ALONE + (1 - ALONE) * watched / trained
+    return config.batches * pixels_of_step(config, pixels) * config.width**2 * share
 
 
-def training_cost(config: TrainConfig, pixels: int, threads: int, rate: float = TRAINING) -> Cost:
-    """Of training on a scene of so many pixels; rate: seconds of a core for a pixel in a step."""
+def training_cost(
+    config: TrainConfig, pixels: int, threads: int, rate: float = TRAINING, *, method: str = ""
+) -> Cost:
+    """Of training on a scene of so many pixels; rate: seconds of a core for a pixel in a step.
+
+    method: by name, of which `NETWORKS` knows what the settings do not tell.
+    """
     epochs = config.epochs * (SETTLED if config.settle else 1) * max(1, config.members)
-    seconds = rate * epochs * work_of_epoch(config, pixels) / threads
+    epochs *= NETWORKS.get(method, Networks()).trained
+    seconds = rate * epochs * work_of_epoch(config, pixels, method) / threads
     held = 4 * config.components * min(pixels, HELD) if config.block else 0
     return Cost(seconds, STARTED + BYTES * config.width * pixels_of_step(config, pixels) + held)
 

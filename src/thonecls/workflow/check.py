@@ -79,7 +79,7 @@ def check_scene(
             title = f"{name}, {at.size:,} labels"
             draw_labels(picture, opened, Marks(at, np.full(at.size, np.nan)), title=title)
             findings.append(Finding("picture", str(picture)))
-    findings += _check_cost(opened, config if METHODS[method].network else None)
+    findings += _check_cost(opened, config if METHODS[method].network else None, method)
     command = None
     if labels is not None:
         options = asdict(scene_options or SceneOptions()) | asdict(label_options or LabelOptions())
@@ -96,8 +96,12 @@ def _check_scene(scene: SceneInput, sample: FloatArray) -> list[Finding]:
     found += [Finding("product", words) for words in scene.product]
     if grid.parts:
         found = [_check_sizes(scene)]
-        places = {part.grid.crs_name for part in grid.parts}
-        found.append(Finding("place", ", ".join(sorted(places)), _status(grid.georeferenced)))
+        words = ", ".join(sorted({part.grid.crs_name for part in grid.parts}))
+        sites = len(grid.sites) or 1
+        if sites < len(grid.parts):
+            words += f"; laid out as they lie on the ground, in {sites} "
+            words += f"{'sites' if sites > 1 else 'site'}"
+        found.append(Finding("place", words, _status(grid.georeferenced)))
     elif grid.on_map.georeferenced:
         found.append(Finding("place", grid.describe()))
     else:
@@ -246,7 +250,7 @@ def _check_spread(pixels: NDArray[np.int64], scene: SceneInput) -> list[Finding]
     """Whether the labels come from so few places that the class is missed in others."""
     rows, columns = scene.grid.shape
     if scene.parts:
-        lie = find_places(pixels, scene.grid.shape, scenes=scene.grid.windows)
+        lie = find_places(pixels, scene.grid.shape, scenes=scene.grid.sites)
         words = REACH[lie.coverage].replace("the scene", "the scenes")
         return [Finding("where labels lie", words, _status(lie.coverage == "all"))]
     places = np.unique(blocks_of(pixels, scene.grid.shape)).size
@@ -287,15 +291,17 @@ def _spectra(scene: SceneInput, pixels: NDArray[np.int64]) -> tuple[FloatArray, 
     return (np.concatenate(kept) if kept else np.empty((0, scene.source.bands), np.float32)), valid
 
 
-def _check_cost(scene: SceneInput, config: TrainConfig | None) -> list[Finding]:
-    """By a network with these settings, or by the density ratio."""
-    pixels = scene.grid.shape[0] * scene.grid.shape[1]
+def _check_cost(scene: SceneInput, config: TrainConfig | None, method: str) -> list[Finding]:
+    """By a method's network with these settings, or by the density ratio."""
+    shapes = [part.grid.shape for part in scene.grid.parts] or [scene.grid.shape]
+    pixels = sum(rows * columns for rows, columns in shapes)  # without the gaps of a mosaic
     cores = usable_cores()
     if config is None:
         training, mapping = ratio_costs(pixels, scene.source.bands, cores)
         how = "by the density ratio"
     else:
-        training, mapping = training_cost(config, pixels, cores), mapping_cost(pixels, cores)
+        training = training_cost(config, pixels, cores, method=method)
+        mapping = mapping_cost(pixels, cores)
         how = "on blocks of the scene" if config.block else "on the whole scene"
         how += f"; {judging(training, TrainOptions().folds)}"
     return [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,7 @@ from thonecls.report.plots import Truth, draw_errors
 from thonecls.splits import paper_split
 from thonecls.workflow.crossfit import nothing_left_out
 from thonecls.workflow.finish import draw_training, make_and_judge, marks_of, tell
-from thonecls.workflow.map import score_here
+from thonecls.workflow.map import Site, Windows, score_here
 from thonecls.workflow.options import Task, TrainOptions
 from thonecls.workflow.pictures import draw_array_overview
 from thonecls.workflow.report import RunParts
@@ -108,7 +107,10 @@ def _demo(
         "seed": seed,
         "seeds": 1,
     }
-    score = partial(score_here, [model], device=config.device)
+
+    def score(scene: SceneInput, site: Site | None) -> Windows:
+        return score_here([model], scene, config.device, site)
+
     summary, evidence = make_and_judge(task, [model], left_out, score, facts)
     _, probability = read_probability(out)
     scores = evaluate(probability, data.truth == target, split.test)

@@ -15,12 +15,14 @@ from thonecls.method.losses import ADDITIVE
 from thonecls.method.model import Crossfit, Scored
 from thonecls.methods.models import AnyModel
 from thonecls.metrics import find_degenerate
+from thonecls.mosaic import Mosaic
 from thonecls.report.plots import draw_curves
 from thonecls.workflow.crossfit import gather_evidence, spread_out
 from thonecls.workflow.layers import Style
 from thonecls.workflow.map import (
     OnWindow,
     Sample,
+    Site,
     Windows,
     count_mapped,
     finish,
@@ -46,20 +48,22 @@ from thonecls.workflow.run_folder import (
 )
 from thonecls.workflow.spectra import judged_at
 
+Score = Callable[[SceneInput, Site | None], Windows]
+
 
 def conclude(
     task: Task,
     models: Sequence[AnyModel],
     left_out: Crossfit,
-    score: Callable[[SceneInput], Windows],
+    score: Score,
     facts: dict[str, Any],
     truth: TruthFile | None = None,
     on_window: OnWindow | None = None,
 ) -> dict[str, Any]:
     """Map the scene, keep what the map is judged by, and write all that a person looks at.
 
-    score: gives the windows of a scene. Whatever happens to pictures and report, the map and its
-    summary are there before them.
+    score: gives the windows of a scene, told what lies beside it. Whatever happens to pictures and
+    report, the map and its summary are there before them.
     """
     summary, evidence = make_and_judge(task, models, left_out, score, facts, on_window)
     write_json(task.out / RUN, summary)
@@ -131,7 +135,7 @@ def make_and_judge(
     task: Task,
     models: Sequence[AnyModel],
     left_out: Crossfit,
-    score: Callable[[SceneInput], Windows],
+    score: Score,
     facts: dict[str, Any],
     on_window: OnWindow | None = None,
 ) -> tuple[dict[str, Any], Evidence]:
@@ -148,7 +152,7 @@ def make_and_judge(
         made = make_map(
             out,
             task.scene,
-            score(task.scene),
+            score(task.scene, None),
             style,
             layers=layers,
             on_scored=lambda part: sample.take(part, width),
@@ -186,17 +190,20 @@ def make_and_judge(
 
 def _map_scenes(
     task: Task,
-    score: Callable[[SceneInput], Windows],
+    score: Score,
     style: Style,
     layers: tuple[bool, bool],
     sample: Sample,
     on_window: OnWindow | None,
 ) -> dict[str, Any]:
     """Map each scene of a mosaic into a folder of its own; threshold and share of all of them."""
+    mosaic = task.scene.source
+    assert isinstance(mosaic, Mosaic)
     width = task.scene.grid.shape[1]
     total = sum(part.grid.shape[0] * part.grid.shape[1] for part in task.scene.grid.parts)
     before, valid, mapped = 0, 0, 0
-    for part, scene in zip(task.scene.grid.parts, task.scene.parts, strict=True):
+    scenes = zip(task.scene.grid.parts, task.scene.parts, strict=True)
+    for number, (part, scene) in enumerate(scenes):
         out = scene_folder(task.out, part.name)
         out.mkdir(parents=True, exist_ok=True)
         corner = part.row, part.column
@@ -209,9 +216,8 @@ def _map_scenes(
                 on_window(before + done, total)
 
         own = replace(style, tags={**(style.tags or {}), "scene": scene.path.name})
-        made = make_map(
-            out, scene, score(scene), own, layers=layers, on_scored=take, on_window=tell
-        )
+        windows = score(scene, mosaic.site_of(number))
+        made = make_map(out, scene, windows, own, layers=layers, on_scored=take, on_window=tell)
         more = finish(
             out,
             scene,

@@ -21,8 +21,10 @@ from thonecls.io.raster import RasterSource, match_bands
 from thonecls.maps import MAP, PROBABILITY, Marks, disk_errors, write_geometry, write_polygons
 from thonecls.maps.cogs import plain_text
 from thonecls.maps.stac import describe_item
+from thonecls.method.frozen import STRIDE
 from thonecls.method.model import Scored, Scorer
 from thonecls.methods.models import AnyModel, load_model
+from thonecls.mosaic import Mosaic, Window, window_at
 from thonecls.parallel import result_of, run_all, workers
 from thonecls.scene import NO_DATA, Source
 from thonecls.version import software
@@ -91,6 +93,7 @@ def moved(part: Scored, corner: tuple[int, int]) -> Scored:
 
 Skip = Callable[[slice, slice], bool]
 Windows = Callable[[Skip], Iterator[Scored]]  # a scene's windows, but for those to be skipped
+Site = tuple[Mosaic, tuple[int, int]]  # scenes beside each other, and where one of them begins
 
 
 def make_map(
@@ -156,32 +159,68 @@ def threshold_of(models: Sequence[AnyModel], given: float | None) -> tuple[float
     return threshold, models[0].training.get("threshold_reason", "as in the paper")
 
 
-def score_here(models: Sequence[AnyModel], scene: SceneInput, device: str) -> Windows:
-    """A scene's windows, scored in this process one at a time."""
+def score_here(
+    models: Sequence[AnyModel], scene: SceneInput, device: str, site: Site | None = None
+) -> Windows:
+    """A scene's windows, scored in this process one at a time; site: what lies beside the scene."""
     scorer = Scorer(models, device=device)
     scorer.check(scene.source)
 
     def windows(skip: Skip) -> Iterator[Scored]:
         for window in scorer.windows(scene.source.shape):
             if not skip(*window):
-                yield scorer.score(scene.source, *window)
+                yield _score_in_site(scorer, scene.source, window, site)
 
     return windows
 
 
-def score_on_cluster(paths: Sequence[Path], scene: SceneInput, device: str, dask: str) -> Windows:
-    """A scene's windows, scored by the workers of a cluster, which must see the same files."""
+def _score_in_site(scorer: Scorer, source: Source, window: Window, site: Site | None) -> Scored:
+    """A window of a scene, with what lies beside it in other scenes of its site."""
+    if site is None:
+        return scorer.score(source, *window)
+    mosaic, corner = site
+    whole = [
+        slice(
+            (side.start + at) // STRIDE * STRIDE,
+            min(length, -(-(side.stop + at) // STRIDE) * STRIDE),
+        )
+        for side, at, length in zip(window, corner, mosaic.shape, strict=True)
+    ]
+    scored = moved(scorer.score(mosaic, whole[0], whole[1]), (-corner[0], -corner[1]))
+    return _cropped(scored, window)
+
+
+def _cropped(scored: Scored, window: Window) -> Scored:
+    """A part of a window that was scored."""
+    rows, columns = (
+        slice(side.start - own.start, side.stop - own.start)
+        for side, own in zip(window, (scored.rows, scored.columns), strict=True)
+    )
+    novelty = None if scored.novelty is None else scored.novelty[rows, columns]
+    return Scored(*window, scored.maps[:, rows, columns], novelty)
+
+
+def score_on_cluster(
+    paths: Sequence[Path], scene: SceneInput, device: str, dask: str, site: Site | None = None
+) -> Windows:
+    """A scene's windows, scored by the workers of a cluster, which must see the same files.
+
+    site: what lies beside the scene.
+    """
     if not is_raster(scene):
         raise ConfigError(
             f"a cluster reads rasters only: save {scene.path.name} as GeoTIFF or ENVI"
         )
     scorer = _scorer(_stamped(paths), device)
     scorer.check(scene.source)
+    if site is not None:  # workers are sent no more of it than they need
+        mosaic, corner = site
+        site = mosaic.near(window_at(corner, scene.source.shape), scorer.halo + STRIDE), corner
 
     def windows(skip: Skip) -> Iterator[Scored]:
         cuts = (w for w in scorer.windows(scene.source.shape, TILE) if not skip(*w))
         stamped = _stamped(paths)
-        calls = ((w, score_window, (stamped, scene.source, *w, device)) for w in cuts)
+        calls = ((w, score_window, (stamped, scene.source, *w, device, site)) for w in cuts)
         with workers(dask=dask) as (pool, room):
             for _, future in run_all(pool, room, calls):
                 yield result_of(future)
@@ -190,10 +229,15 @@ def score_on_cluster(paths: Sequence[Path], scene: SceneInput, device: str, dask
 
 
 def score_window(
-    models: tuple[tuple[str, int], ...], source: Source, rows: slice, columns: slice, device: str
+    models: tuple[tuple[str, int], ...],
+    source: Source,
+    rows: slice,
+    columns: slice,
+    device: str,
+    site: Site | None = None,
 ) -> Scored:
     """One window, scored by models that are loaded once in a process."""
-    return _scorer(models, device).score(source, rows, columns)
+    return _score_in_site(_scorer(models, device), source, (rows, columns), site)
 
 
 def _stamped(paths: Sequence[Path]) -> tuple[tuple[str, int], ...]:

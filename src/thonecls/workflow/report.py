@@ -196,7 +196,7 @@ def judge_evidence(
         grid.shape,
         north_up=grid.north_up,
         unlike=unlike,
-        scenes=grid.windows,
+        scenes=grid.sites,
     )
     known = np.isfinite(unlabeled)
     places = replace(places, apart=float(evidence.unlike[known].mean()) if known.any() else None)

@@ -32,7 +32,7 @@ from thonecls.splits import check_positives, draw_labels
 from thonecls.workflow.crossfit import OnFold, crossfit, leave_out, nothing_left_out
 from thonecls.workflow.finish import conclude, tell
 from thonecls.workflow.identity import asked_of_training
-from thonecls.workflow.map import OnWindow, Windows, score_here, score_on_cluster
+from thonecls.workflow.map import OnWindow, Site, Windows, score_here, score_on_cluster
 from thonecls.workflow.options import Task, TrainOptions
 from thonecls.workflow.report import TruthFile, read_tested
 from thonecls.workflow.run_folder import (
@@ -163,12 +163,17 @@ def train_scene(
 
 
 def _score(
-    models: Sequence[AnyModel], out: Path, device: str, dask: str | None, scene: SceneInput
+    models: Sequence[AnyModel],
+    out: Path,
+    device: str,
+    dask: str | None,
+    scene: SceneInput,
+    site: Site | None,
 ) -> Windows:
-    """A scene's windows, scored here or on a cluster."""
+    """A scene's windows, scored here or on a cluster; site: what lies beside the scene."""
     if dask is None:
-        return score_here(models, scene, device)
-    return score_on_cluster(model_files(out), scene, device, dask)
+        return score_here(models, scene, device, site)
+    return score_on_cluster(model_files(out), scene, device, dask, site)
 
 
 def on_data(scene: SceneInput, labels: LabelInput) -> LabelInput:
@@ -266,7 +271,7 @@ def _prepare(
 def plan_of(task: Task) -> str:
     """What training a network will take, in words."""
     pixels, cores = task.positives.size, usable_cores()
-    cost = training_cost(task.config, pixels, cores)
+    cost = training_cost(task.config, pixels, cores, method=task.options.method)
     took = in_words(task.options.seeds * cost.seconds)
     return f"about {took} to train on {on_cores(cores)}; {judging(cost, task.options.folds)}"
 

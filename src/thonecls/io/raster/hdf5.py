@@ -199,7 +199,9 @@ def _cf_grid(tree: Any, cube: Any, where: int) -> Grid:
         if step == 0 or not np.allclose(np.diff(values), step, rtol=1e-3):
             return _mapped_grid(shape, about, crs)
         lines.append((step, float(values[0]) - step / 2))
-        unit = _text(scale.attrs.get("units", "")) if scale is not None else unit
+        if scale is not None:
+            named = scale.name.rsplit("/", 1)[-1].lower() in ("lon", "longitude")
+            unit = _text(scale.attrs.get("units", "degrees" if named else ""))
     (down, top), (along, left) = lines
     if crs is None and unit.startswith("degree"):
         crs = pyproj.CRS.from_epsg(4326).to_wkt()

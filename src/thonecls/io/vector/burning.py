@@ -173,8 +173,9 @@ def _burn(shapes: Shapes, grid: Grid, all_touched: bool) -> tuple[BoolArray, Boo
     hit = np.zeros(len(shapes), dtype=bool)
     parts, owner = _parts(shapes)
     point = shapely.get_type_id(parts) == 0
-    groups = np.split(parts[~point], np.flatnonzero(np.diff(owner[~point])) + 1)
-    for i, group in zip(np.unique(owner[~point]), groups, strict=False):
+    drawn = ~point & np.isin(owner, owner[_near(parts, grid)])  # of a feature all parts, or none
+    groups = np.split(parts[drawn], np.flatnonzero(np.diff(owner[drawn])) + 1)
+    for i, group in zip(np.unique(owner[drawn]), groups, strict=False):
         hit[i] = _burn_group_(mask, group, grid, all_touched)
     cells = np.floor(grid.to_pixels(shapely.get_coordinates(parts[point])))
     inside = ((cells >= 0) & (cells < grid.shape[::-1])).all(axis=1)
@@ -183,6 +184,16 @@ def _burn(shapes: Shapes, grid: Grid, all_touched: bool) -> tuple[BoolArray, Boo
     mask[rows, columns] = True
     hit[owner[point][inside]] = True
     return mask, hit, int(inside.sum()) - (int(mask.sum()) - before)
+
+
+def _near(shapes: Shapes, grid: Grid) -> BoolArray:
+    """Which shapes may reach the scene, by their bounds: of many tiles a layer marks but a few."""
+    a, b, _, d, e, _ = grid.transform[:6]
+    reach = 2 * max(abs(a) + abs(b), abs(d) + abs(e))
+    left, low, right, high = grid.footprint.bounds
+    x, y, beyond, above = shapely.bounds(shapes).T
+    near = (x <= right + reach) & (beyond >= left - reach)
+    return np.asarray(near & (y <= high + reach) & (above >= low - reach))
 
 
 def _burn_group_(mask: BoolArray, group: Shapes, grid: Grid, all_touched: bool) -> bool:

@@ -17,7 +17,7 @@ from thonecls.io.raster.products.quality import Product
 from thonecls.io.raster.products.sentinel2 import sentinel2_product
 
 METADATA = re.compile(r"MTD_MSIL(1C|2A)\.xml|.+-METADATA\.xml|.+_MTL\.(txt|xml|json)", re.I)
-IMAGE = re.compile(r".+-SPECTRAL_IMAGE(_COG)?\.tiff?", re.I)
+IMAGE = re.compile(r".+-SPECTRAL_IMAGE(_COG)?\.(tiff?|geotiff|bsq|bil|bip|jp2|jpeg2000)", re.I)
 
 
 def find_product(path: Path, variable: str | None, flagged: bool) -> Product | None:

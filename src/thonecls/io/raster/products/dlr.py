@@ -20,7 +20,11 @@ from thonecls.io.raster.products.overlap import without_overlap
 from thonecls.io.raster.products.quality import Flag, Product, flagged_file
 from thonecls.io.raster.products.stack import layers_of, stack
 
-FILE = re.compile(r"(.+)-(METADATA|SPECTRAL_IMAGE|QL_QUALITY[\w-]*?)(_COG)?\.(xml|tiff?)", re.I)
+FILE = re.compile(
+    r"(.+)-(METADATA|SPECTRAL_IMAGE|QL_QUALITY[\w-]*?)(_COG)?"
+    r"\.(xml|tiff?|geotiff|bsq|bil|bip|jp2|jpeg2000)",
+    re.I,
+)
 SCALE = 1e-4  # of reflectance, where the metadata have no gain
 # What each layer says of a pixel that is of no use.
 FLAGS: dict[str, tuple[Flag, ...]] = {
@@ -45,9 +49,9 @@ def dlr_product(folder: Path, scene: str | None, flagged: bool) -> Product | Non
     described = _described(root, bands, background, files["METADATA"])
     cube = Gdal(image, str(image))
     described = _without_empty(cube, grid, described)
-    split = _second_detector(described)
-    if split:
-        described = list(without_overlap(described, split))
+    first = _first_detector(root, described)
+    if first:
+        described = list(without_overlap(described, first))
     quality = [] if flagged else _quality(files, grid)
     name = "DESIS" if image.name.upper().startswith("DESIS") else "EnMAP"
     words = [f"{name}, bands by {files['METADATA'].name}"]
@@ -84,11 +88,7 @@ def _described(
         for entry in group
         if local(entry) in ("bandID", "band")
     ]
-    expected = {
-        int(number)
-        for element in find_all(root, "expectedChannelsList")
-        for number in re.findall(r"\d+", element.text or "")
-    }
+    expected = _channels(root)
     if len(told) > len(bands) == len(expected):  # of all bands only these are in the image
         told = [entry for i, entry in enumerate(told, 1) if i in expected]
         expected = set()
@@ -139,10 +139,32 @@ def _without_empty(cube: Format, grid: Grid, bands: list[Band]) -> list[Band]:
     ]
 
 
-def _second_detector(bands: Sequence[Band]) -> int:
-    """The position at which wavelengths begin again; 0 where they do not."""
+def _first_detector(root: ElementTree.Element, bands: Sequence[Band]) -> set[int]:
+    """Positions of the bands of the first of two detectors; none where there is but one.
+
+    Wavelengths begin again with the second. In some versions the bands of both are sorted by
+    wavelength; then the metadata tell the channels of each.
+    """
     waves = [band.wavelength or 0 for band in bands]
-    return next((i for i in range(1, len(waves)) if waves[i] < waves[i - 1]), 0)
+    again = next((i for i in range(1, len(waves)) if waves[i] < waves[i - 1]), 0)
+    if again:
+        return set(range(again))
+    first, second = (
+        {number for part in find_all(root, name) for number in _channels(part)}
+        for name in ("vnirProductQuality", "swirProductQuality")
+    )
+    if not first or not second or max(first | second) > len(bands):
+        return set()
+    return {number - 1 for number in first - second}
+
+
+def _channels(root: ElementTree.Element) -> set[int]:
+    """The numbers of the channels that metadata expect."""
+    return {
+        int(number)
+        for element in find_all(root, "expectedChannelsList")
+        for number in re.findall(r"\d+", element.text or "")
+    }
 
 
 def _quality(files: dict[str, Path], grid: Grid) -> list[tuple[Format, tuple[Flag, ...]]]:

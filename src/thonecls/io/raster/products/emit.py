@@ -8,6 +8,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+from pyproj import CRS
 
 from thonecls.errors import FileError
 from thonecls.io.grid import Grid
@@ -17,19 +18,31 @@ from thonecls.io.raster.hdf5 import Hdf5, hdf5_header
 from thonecls.io.raster.products.quality import Flag, Product, flagged_file
 
 GLT = ("location/glt_x", "location/glt_y")
+PLACES = ("location/lon", "location/lat")
+LON_LAT = CRS.from_epsg(4326).to_wkt()
+MOST = 20  # pixels of a map for one of the sensor: a flight along a diagonal has about three
 # In the file of masks, by their names: their order is not the same in all versions.
 FLAGS = ("cloud flag", "cirrus flag", "spacecraft flag", "dilated cloud flag", "spectf-cloud flag")
 
 
 def emit_product(path: Path, variable: str | None, flagged: bool) -> Product | None:
-    """An image with a GLT in it, as EMIT has it; the masks of L2A are looked for beside it."""
+    """An image with a GLT in it, as EMIT has it; the masks of L2A are looked for beside it.
+
+    Parts that were cut from such a file may have no GLT: then the place of each pixel tells where
+    it goes.
+    """
     with h5py.File(path, "r") as tree:
-        if not all(name in tree for name in GLT):
+        if all(name in tree for name in GLT):
+            places, on_map, how = False, _map_grid(tree, path), "the GLT"
+        elif all(name in tree for name in PLACES):
+            places, on_map = True, _grid_of_places(tree, path)
+            how = "longitude and latitude of each pixel, as it has no GLT"
+        else:
             return None
-        on_map = _map_grid(tree, path)
     file, grid, bands = hdf5_header(path, variable, None)
-    grid = Grid(grid.shape, lookup=Lookup(path, grid.shape, on_map, GLT))
-    words = ["EMIT, in the geometry of the sensor: its maps are laid on Earth by the GLT"]
+    arrays = PLACES if places else GLT
+    grid = Grid(grid.shape, lookup=Lookup(path, grid.shape, on_map, arrays, places))
+    words = [f"EMIT, in the geometry of the sensor: its maps are laid on Earth by {how}"]
     mask = _mask_file(path)
     if mask is not None and not flagged:
         layer, flags, names = _flags(mask, grid.shape)
@@ -50,6 +63,36 @@ def _map_grid(tree: Any, path: Path) -> Grid:
     crs = tree.attrs.get("spatial_ref")
     text = crs.decode() if isinstance(crs, bytes) else crs
     return Grid(shape, (across, turn, left, tilt, down, top), None if text is None else str(text))
+
+
+def _grid_of_places(tree: Any, path: Path) -> Grid:
+    """A grid in degrees about all pixels, of squares as large as they are in the middle."""
+    x, y = (tree[name][:].astype(np.float64) for name in PLACES)
+    if x.shape != y.shape or x.ndim != 2:
+        raise FileError(
+            f"{path} has places of the shapes {x.shape} and {y.shape}, where one of each pixel is "
+            "expected: get the whole file again"
+        )
+    known = (np.abs(x) <= 180) & (np.abs(y) <= 90)  # fills and NaN are not
+    if not known.any():
+        raise FileError(f"{path} tells the place of no pixel: get the whole file again")
+    down, across = (
+        np.hypot(np.diff(x, axis=i), np.diff(y, axis=i))[
+            known.take(range(1, n), i) & known.take(range(n - 1), i)
+        ]
+        for i, n in enumerate(x.shape)
+    )
+    size = min((float(np.median(part)) for part in (down, across) if part.size), default=0.0)
+    x, y = x[known], y[known]
+    spans = (float(np.ptp(y)), float(np.ptp(x)))
+    if not size > 0 or (spans[0] / size + 1) * (spans[1] / size + 1) > MOST * known.size:
+        raise FileError(
+            f"the places of pixels in {path} lie too far apart for one image: get the whole file "
+            "again"
+        )
+    left, top = float(x.min()) - size / 2, float(y.max()) + size / 2
+    shape = int(spans[0] / size + 0.5) + 1, int(spans[1] / size + 0.5) + 1
+    return Grid(shape, (size, 0.0, left, 0.0, -size, top), LON_LAT)
 
 
 def _mask_file(path: Path) -> Path | None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from thonecls.errors import FileError
 from thonecls.io.raster.bands import Band, to_number
+from thonecls.io.raster.products.metadata import local, read_xml
 from thonecls.io.raster.products.quality import Flag, Product, flagged_file
 from thonecls.io.raster.products.stack import layers_of, stack
 
 SCENE = r"(L[COTEM]0\d_L\w+?_(?:T1|T2|RT))"  # sensor, level, place, dates, and its tier
-FILE = re.compile(SCENE + r"_(SR_B\d+|B\d+|QA_PIXEL|MTL)\.(tif|txt)", re.I)
+FILE = re.compile(SCENE + r"_(SR_B\d+|B\d+|QA_PIXEL|MTL)\.(tif|txt|xml|json)", re.I)
+FORMS = (".txt", ".xml", ".json")  # of metadata, which say the same
 # Reflective bands of 30 m by sensor: wavelengths and widths in nm.
 OLI = {
     **{1: (443.0, 16.0), 2: (482.0, 60.0), 3: (561.5, 57.0), 4: (654.5, 37.0), 5: (865.0, 28.0)},
@@ -76,26 +80,49 @@ def _files(folder: Path, scene: str | None) -> dict[str, Path]:
             f"{folder} holds {len(scenes)} scenes ({', '.join(scenes[:3])}): name the MTL file of "
             "one of them"
         )
-    return {match[2].upper(): path for match, path in known if match[1] in scenes}
+    own = [(match[2].upper(), path) for match, path in known if match[1] in scenes]
+    forms = {path.suffix.lower(): path for kind, path in own if kind == "MTL"}
+    best = [forms[form] for form in FORMS if form in forms][:1]
+    return {kind: path for kind, path in own if kind != "MTL" or path in best}
 
 
 def _metadata(path: Path | None, surface: bool) -> dict[str, float]:
-    """The numbers of an MTL file that are of use.
+    """The numbers of an MTL file, in any of its forms, that are of use.
 
     An MTL of level 2 has the scales of both levels, by the same names in groups of their own.
     """
     if path is None:
         return {}
-    group, found = "", {}
     wanted = "LEVEL2_SURFACE_REFLECTANCE_PARAMETERS" if surface else "LEVEL1_RADIOMETRIC_RESCALING"
-    for line in path.read_text("utf-8", "replace").splitlines()[:5000]:
-        name, _, value = (part.strip() for part in line.partition("="))
-        if name == "GROUP":
-            group = value
+    found = {}
+    for group, name, value in _entries(path):
         number = to_number(value)
         if number is not None and (group == wanted or name == "SUN_ELEVATION"):
             found[name] = number
     return found
+
+
+def _entries(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Group, name and value of all that an MTL file tells."""
+    if path.suffix.lower() == ".xml":
+        for group in read_xml(path):
+            yield from ((local(group), local(entry), entry.text or "") for entry in group)
+        return
+    if path.suffix.lower() == ".json":
+        try:
+            tree = json.loads(path.read_text("utf-8"))["LANDSAT_METADATA_FILE"]
+            found = [(g, n, str(v)) for g, entries in tree.items() for n, v in entries.items()]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise FileError(
+                f"cannot read {path} ({error}): get the metadata (MTL) of the product again"
+            ) from error
+        yield from found
+        return
+    name = ""
+    for line in path.read_text("utf-8", "replace").splitlines()[:5000]:
+        key, _, value = (part.strip() for part in line.partition("="))
+        name = value if key == "GROUP" else name
+        yield name, key, value
 
 
 def _scale(about: dict[str, float], number: int, surface: bool, path: Path) -> tuple[float, float]:
@@ -106,7 +133,7 @@ def _scale(about: dict[str, float], number: int, surface: bool, path: Path) -> t
     if any(name not in about for name in names):
         raise FileError(
             f"{path} does not tell the reflectance of band {number} ({names[0]}): get the "
-            "metadata (MTL.txt) of the product again"
+            "metadata (MTL) of the product again"
         )
     sun = math.sin(math.radians(about.get("SUN_ELEVATION", 90.0)))
     if sun <= 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +21,8 @@ from thonecls.io.raster.products.overlap import without_overlap
 from thonecls.io.raster.products.quality import Product
 from thonecls.scene import BoolArray
 
-CUBES = "HDFEOS/SWATHS/PRS_L2D_HCO/Data Fields"
+SWATHS = "HDFEOS/SWATHS"
+CUBES = f"{SWATHS}/PRS_L2D_HCO/Data Fields"
 PIXEL = 30.0  # metres
 HIGHEST = 65535  # the whole number that stands for L2Scale...Max
 
@@ -56,6 +58,7 @@ def prisma_product(path: Path) -> Product | None:
     """The two cubes of a PRISMA L2D file, joined in the order of wavelengths."""
     with h5py.File(path, "r") as tree:
         if f"{CUBES}/VNIR_Cube" not in tree or f"{CUBES}/SWIR_Cube" not in tree:
+            _refuse_other_levels(path, tree)
             return None
         shapes = {tree[f"{CUBES}/{part}_Cube"].shape for part in ("VNIR", "SWIR")}
         sizes = {(shape[0], shape[2]) for shape in shapes}
@@ -65,9 +68,21 @@ def prisma_product(path: Path) -> Product | None:
         grid = _grid(tree.attrs, *sizes)
     parts = tuple(part for part, _ in found)
     numbered = [replace(band, number=i) for i, (_, band) in enumerate(found, 1)]
-    bands = without_overlap(numbered, sum(name.endswith("VNIR_Cube") for name, _ in parts))
+    first = range(sum(name.endswith("VNIR_Cube") for name, _ in parts))
+    bands = without_overlap(numbered, first)
     words = "PRISMA L2D, both cubes joined in the order of wavelengths"
     return Product((LazyFile(Joined(path, parts)), grid, bands), (words,))
+
+
+def _refuse_other_levels(path: Path, tree: Any) -> None:
+    """Levels in the geometry of the sensor, without a table that would lay them on a map."""
+    swaths = tree.get(SWATHS, ())
+    levels = [name[4:-4] for name in swaths if re.fullmatch(r"PRS_L(1|2B|2C)_HCO", name)]
+    if levels:
+        raise FileError(
+            f"{path} is PRISMA {levels[0]}, in the geometry of the sensor: get the L2D product of "
+            "the same date, which lies on a map"
+        )
 
 
 def _bands(tree: Any, part: str) -> list[tuple[tuple[str, int], Band]]:

@@ -1,4 +1,4 @@
-"""Sentinel-2 L1C and L2A: SAFE folders with a JPEG 2000 file for each band."""
+"""Sentinel-2 L1C and L2A: SAFE folders with a JPEG 2000 file, or a GeoTIFF, for each band."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from thonecls.errors import ConfigError, FileError
 from thonecls.io.grid import Grid
 from thonecls.io.raster.bands import Band, to_number
 from thonecls.io.raster.files import Format
+from thonecls.io.raster.products.gml import GmlMask
 from thonecls.io.raster.products.metadata import find_all, read_xml, text_of
 from thonecls.io.raster.products.quality import Flag, Product, flagged_file
 from thonecls.io.raster.products.stack import Layer, layers_of, stack
@@ -23,7 +24,9 @@ BANDS = {
     **{"B8A": (864.7, 21.0), "B09": (945.1, 19.0), "B10": (1373.5, 29.0), "B11": (1613.7, 90.0)},
     "B12": (2202.4, 174.0),
 }
-FILE = re.compile(r".*_(B\d\d|B8A)(?:_(\d\d)m)?\.jp2", re.I)
+FILE = re.compile(r".*_(B\d\d|B8A)(?:_(\d\d)m)?\.(?:jp2|tiff?)", re.I)  # copies in clouds are COGs
+SCL = re.compile(r".*_SCL_\d\dm\.(?:jp2|tiff?)", re.I)
+CLOUDS = ("OPAQUE", "CIRRUS")  # in masks of GML
 SIZES = (10, 20, 60)  # metres
 NODATA = 0.0  # before the offset is added
 CLASSES = (0, 1, 3, 8, 9, 10)  # no data, defective, cloud shadow, clouds (medium, high), cirrus
@@ -40,6 +43,7 @@ def sentinel2_product(folder: Path, variable: str | None, flagged: bool) -> Prod
     """The bands of a SAFE folder on one grid, of 10 m, or of what `variable` says (20m, 60m)."""
     levels = [name for name in ("L2A", "L1C") if (folder / f"MTD_MSI{name}.xml").is_file()]
     if not levels:
+        _refuse_old(folder)
         return None
     level, root = levels[0], read_xml(folder / f"MTD_MSI{levels[0]}.xml")
     granules = sorted((folder / "GRANULE").glob("*/IMG_DATA"))
@@ -50,16 +54,25 @@ def sentinel2_product(folder: Path, variable: str | None, flagged: bool) -> Prod
         )
     files = _band_files(granules[0], _size(variable))
     if not files:
-        raise FileError(f"{granules[0]} holds no band (.jp2): get the whole product again")
+        raise FileError(f"{granules[0]} holds no band (.jp2, .tif): get the whole product again")
     grid = _grid(files, _size(variable))
     cube = stack(folder, grid, [found.layer for found in files.values()], NODATA)
     quality = _quality(granules[0].parent, level, grid, flagged)
     words = [f"Sentinel-2 {level}, {len(files)} bands on a grid of {abs(grid.transform[0]):g} m"]
     if quality:
-        named = "the scene classification" if level == "L2A" else "MSK_CLASSI_B00.jp2"
+        named = "the scene classification" if level == "L2A" else quality[0][0].path.name
         words.append(f"no data where {named} shows clouds, or pixels that are defective")
     bands = _described(root, list(files), level)
     return Product((flagged_file(cube, quality), grid, bands), tuple(words))
+
+
+def _refuse_old(folder: Path) -> None:
+    """Products of before December 2016 hold many tiles, and name their files otherwise."""
+    if (folder / "GRANULE").is_dir() and any(folder.glob("S2*_OPER_MTD_SAF*.xml")):
+        raise FileError(
+            f"{folder.name} is of the form of before December 2016, with many tiles: get the "
+            "product of one tile, as the archive has it now"
+        )
 
 
 def _size(variable: str | None) -> int:
@@ -81,7 +94,7 @@ def _band_files(images: Path, size: int) -> dict[str, Found]:
     L2A has some bands in several sizes.
     """
     found: dict[str, dict[int, Path]] = {}
-    for path in sorted(images.rglob("*.jp2")):
+    for path in sorted(images.rglob("*")):
         if match := FILE.fullmatch(path.name):
             found.setdefault(match[1].upper(), {})[int(match[2] or 0)] = path
     chosen = {}
@@ -142,11 +155,15 @@ def _quality(
     if flagged:
         return []
     if level == "L2A":
-        found = sorted((granule / "IMG_DATA").rglob("*_SCL_*m.jp2"))  # the finest first
+        files = (granule / "IMG_DATA").rglob("*")
+        found = sorted(path for path in files if SCL.fullmatch(path.name))  # the finest first
         flags: tuple[Flag, ...] = (Flag(1, values=CLASSES),)
     else:
         found = sorted((granule / "QI_DATA").glob("MSK_CLASSI_B00.jp2"))
         flags = (Flag(1, values=(1,)), Flag(2, values=(1,)))  # opaque clouds, cirrus
+        old = sorted((granule / "QI_DATA").glob("*MSK_CLOUDS*B00*.gml"))
+        if old and not found:
+            return [(GmlMask(old[0], grid, CLOUDS), (Flag(1, values=(1,)),))]
     if not found:
         return []
     layers = layers_of(found[0])
