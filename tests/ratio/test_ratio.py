@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -518,3 +519,31 @@ def test_components_are_white_and_their_spread_is_known(
     assert statistics.axes is not None
     assert len(statistics.axes) == field_scene.scene.bands
     assert (np.diff(spread_of(statistics)) <= 1e-6).all()
+
+
+def test_answers_from_elsewhere_count_for_a_part_of_all_labels(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two of them are enough: labels no longer come from a patch alone."""
+    data = synthetic(height=60, width=50, fields=30, seed=2)
+    of_class = np.argwhere(data.truth == 1)
+    first = of_class[np.abs(of_class - of_class[0]).max(axis=1) < 12][:20]
+    positives, answers = np.zeros((2, *data.truth.shape), dtype=bool)
+    positives[tuple(first.T)] = True
+    weights: list[FloatArray] = []
+
+    def spy(*given: Any, **named: Any) -> Any:
+        weights.append(named["weights"])
+        return fit(*given, **named)
+
+    monkeypatch.setattr(thonecls.ratio.model, "fit", spy)
+    found = []
+    for count in (0, 1, 2):
+        for row, column in of_class[::-1][:count]:
+            positives[row, column] = answers[row, column] = True
+        model = fit_ratio(data.scene, positives, answers=answers)
+        found.append(model.training["coverage"])
+        assert sorted(weights[-1].tolist()) == pytest.approx([1.0] * 20 + [6.0] * count)
+    assert found == ["patch", "patch", "part"]
+    told = fit_ratio(data.scene, positives, answers=answers, coverage="patch")
+    assert told.training["coverage"] == "patch"

@@ -76,7 +76,7 @@ WHOLE = 2**18  # pixels of a scene that is held whole
 FEW_OUT = 10  # folds of labels from all over a scene
 FEW_PLACES, LEAST_NEAR = 6, 0.5  # up to so many with labels, single pixels have so much of a say
 PLACES = 3  # folds of places that tell whether what lies around a pixel tells the class
-ANSWER = 30.0  # labels that a positive answer to a suggestion counts for, as it is from elsewhere
+ANSWER = 0.3  # of all labels: what a positive answer to a suggestion counts for, from elsewhere
 ANSWERED = 2  # such answers: labels no longer come from a patch alone
 STEEP = 3.0  # the logit of a pixel that scores as the mean label left out
 TILE = 448  # pixels a side
@@ -285,7 +285,8 @@ def crossfit_ratio(
     folds_ = folds_of(labelled, source.shape, folds, found, seed, scenes)
     weights = np.ones(labelled.size, np.float32)
     if answers is not None:
-        weights[answers.flat[labelled]] = ANSWER
+        answered = answers.flat[labelled]
+        weights[answered] = max(1.0, ANSWER * int((~answered).sum()))
     spread = spread_of(pool.statistics)
     difference = neighbour_difference(pool.parts, spread)
     around = None
