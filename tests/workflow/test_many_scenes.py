@@ -20,7 +20,14 @@ from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.method.config import FAST
 from thonecls.methods.models import load_model
 from thonecls.scene import pooled_statistics, read_all
-from thonecls.workflow import TrainOptions, TruthFile, check_scene, draw_sample, train_scene
+from thonecls.workflow import (
+    Running,
+    TrainOptions,
+    TruthFile,
+    check_scene,
+    draw_sample,
+    train_scene,
+)
 from thonecls.workflow.sample import suggest_places, verify_run
 from tiles import cut_tiles
 
@@ -103,7 +110,7 @@ def test_resuming_what_is_finished_makes_nothing_again(
         trained,
         config=FAST,
         label_options=LANTANA,
-        resume=True,
+        running=Running(resume=True),
     )
     assert again.finished
     assert (trained / "model.safetensors").stat().st_mtime_ns == before

@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from thonecls.errors import ConfigError
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.method.config import PRESETS, TrainConfig
 from thonecls.methods import METHODS, unknown_method
@@ -194,10 +193,7 @@ def resolve(preset: str, overrides: TrainConfig, method: str = "t-honecls") -> T
     given = given_settings(overrides)
     if method not in METHODS:
         raise unknown_method(method)
-    if not METHODS[method].network:
-        for name in given.keys() - {"unlabeled", "device"}:
-            flag = f"--{name.replace('_', '-')}"
-            raise ConfigError(f"{method} trains no network and has no use for {flag}: leave it out")
+    METHODS[method].refuse_unused(given)
     return METHODS[method].configure(PRESETS[preset], **given)
 
 

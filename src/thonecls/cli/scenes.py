@@ -42,11 +42,13 @@ from thonecls.cli.app import (
 from thonecls.errors import ConfigError, ThoneclsError
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig, preset_for
+from thonecls.methods import METHODS
 
 if TYPE_CHECKING:
     from thonecls.workflow import CheckSummary, Outcome, TruthFile
     from thonecls.workflow.summaries import Finding
 
+DEFAULT = "density-ratio"  # what is learnt by, unless something asks for a network
 # Commands import what they run: help and typos must not wait for it.
 Overwrite = Annotated[bool, Parameter(help="Replace what is in the folder already.", negative=())]
 Floats = Annotated[
@@ -261,7 +263,7 @@ def train(
     Example: thonecls train scene.mat truth.mat --target 3 --method matched-filter --out run
     """
     from thonecls.cli.progress import Display
-    from thonecls.workflow import TrainOptions, train_scene
+    from thonecls.workflow import Running, TrainOptions, train_scene
 
     method = method or _usual_method(preset, seeds, config)
     options = TrainOptions(
@@ -291,24 +293,26 @@ def train(
             scene_options=scene_options,
             label_options=label_options,
             truth=_truth(truth, truth_target, truth_where, truth_negative, truth_layer),
-            overwrite=overwrite,
-            resume=resume,
-            checkpoint_every=checkpoint_every,
-            jobs=os.cpu_count() or 1,
-            dask=dask,
-            on_plan=display.on_plan,
-            on_step=display.on_step,
-            on_fold=display.on_fold,
-            on_training=display.on_training,
-            on_window=display.on_window,
+            running=Running(
+                overwrite=overwrite,
+                resume=resume,
+                checkpoint_every=checkpoint_every,
+                jobs=os.cpu_count() or 1,
+                dask=dask,
+                on_plan=display.on_plan,
+                on_step=display.on_step,
+                on_fold=display.on_fold,
+                on_training=display.on_training,
+                on_window=display.on_window,
+            ),
         )
     return conclude(summary.as_dict(), json)
 
 
 def _usual_method(preset: str | None, seeds: int, config: TrainConfig) -> str:
     """The density ratio, or the network where something is asked for that only a network has."""
-    of_networks = given_settings(config).keys() - {"unlabeled", "device"}
-    return "t-honecls" if preset or seeds > 1 or of_networks else "density-ratio"
+    of_networks = given_settings(config).keys() - set(METHODS[DEFAULT].learning.uses or ())
+    return "t-honecls" if preset or seeds > 1 or of_networks else DEFAULT
 
 
 def _preset(

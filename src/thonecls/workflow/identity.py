@@ -30,9 +30,6 @@ def asked_of_training(
     label_options: LabelOptions | None,
 ) -> dict[str, Any]:
     """All that a training's outcome depends on, as JSON has it."""
-    settings = asdict(config)
-    if not METHODS[options.method].network:
-        settings = {name: settings[name] for name in ("unlabeled", "device")}
     asked = {
         "cube": [str(one.path.resolve()) for one in scene.parts] or str(scene.path.resolve()),
         "scene content": scene_stamp(scene),
@@ -41,7 +38,7 @@ def asked_of_training(
         **asdict(scene_options or SceneOptions()),
         **asdict(label_options or LabelOptions()),
         **asdict(options),
-        **settings,
+        **METHODS[options.method].used_settings(config),
     }
     told: dict[str, Any] = json.loads(json.dumps(asked))
     return told

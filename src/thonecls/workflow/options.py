@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unicodedata import category
 
 from thonecls.errors import ConfigError
 from thonecls.io.inputs import LabelInput, SceneInput
 from thonecls.io.options import LabelOptions, SceneOptions
-from thonecls.method.config import PRESETS, TrainConfig
-from thonecls.methods import METHODS, unknown_method
+from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig
+from thonecls.methods import METHODS, Method, unknown_method
 from thonecls.scene import BoolArray
 from thonecls.schema import MOST_LABEL
 from thonecls.splits import Coverage
 from thonecls.workflow.run_folder import GIVEN, check_minimum_area, check_threshold
+
+if TYPE_CHECKING:
+    from thonecls.method.fit import OnStep
+    from thonecls.workflow.map import OnWindow
 
 
 def check_seed(seed: int) -> None:
@@ -57,7 +61,7 @@ class TrainOptions:
             raise ConfigError(f"'label' must be a name, without control characters. Got {odd!r}")
         if self.seeds < 1:
             raise ConfigError(f"'seeds' must be 1 or more. Got {self.seeds} instead")
-        if self.seeds > 1 and not METHODS[self.method].network:
+        if self.seeds > 1 and not METHODS[self.method].learning.several:
             raise ConfigError(
                 f"{self.method} trains no network: leave out 'seeds'", options=("seeds",)
             )
@@ -79,6 +83,44 @@ class TrainOptions:
                 f"{self.method} needs no class prior: leave out 'estimate_prior'",
                 options=("estimate_prior",),
             )
+
+
+OnFold = Callable[[int, int, int], None]  # how many are done, of how many, how many at a time
+OnTraining = Callable[[int, int], None]  # how many networks are trained, of how many
+
+
+@dataclass(frozen=True)
+class Running:
+    """How a training is run, and who hears of it; its outcome does not depend on that.
+
+    resume: one that was stopped or killed goes on from its last checkpoint, and a finished one is
+    left as it is; checkpoint_every: seconds; jobs: processes in which networks of folds may be
+    trained; a script that asks for several must guard its main part (`if __name__ ==
+    "__main__"`). dask: the address of a scheduler whose workers train the networks and score the
+    maps instead. on_plan hears what a network will take, on_training of networks on a cluster.
+    """
+
+    overwrite: bool = False
+    resume: bool = False
+    checkpoint_every: float = CHECKPOINT_SECONDS
+    jobs: int = 1
+    dask: str | None = None
+    on_plan: Callable[[str], None] | None = None
+    on_step: OnStep | None = None
+    on_fold: OnFold | None = None
+    on_training: OnTraining | None = None
+    on_window: OnWindow | None = None
+
+    def __post_init__(self) -> None:
+        if self.resume and self.overwrite:
+            raise ConfigError(
+                "'resume' continues, 'overwrite' begins again: say one of the two",
+                options=("resume", "overwrite"),
+            )
+
+    def alone(self, resume: bool) -> Running:
+        """As another process runs a part of it, which nobody hears of."""
+        return Running(resume=resume, checkpoint_every=self.checkpoint_every)
 
 
 @dataclass(frozen=True)
@@ -142,13 +184,15 @@ def train_command(
     scene: Path | Sequence[Path],
     labels: Path,
     options: Mapping[str, Any],
-    config: TrainConfig | None,
+    method: Method,
+    config: TrainConfig,
 ) -> str:
-    """How to train as was checked; options: those of scene and labels; config: of a network."""
+    """How to train as was checked; options: those of scene and labels."""
     scenes = [scene] if isinstance(scene, Path) else scene
     words = ["thonecls", "train", *map(str, scenes), str(labels), *_flags(options, USUAL)]
-    if config is not None:
-        words += ["--method", "t-honecls", *_config_flags(asdict(config))]
+    flags = _config_flags(asdict(config), method)
+    if method.learning.presets:
+        words += ["--method", method.name, *flags]
     return quoted([*words, "--out", "run"])
 
 
@@ -165,23 +209,25 @@ def repeat_command(run: Mapping[str, Any]) -> str:
     if "dataset" in run:
         words = ["thonecls", "demo", "--target", run["target"], "--seed", run["seed"]]
         words += ["--positives", run["positives"]]
-        if METHODS[run["method"]].network:
-            words += ["--preset", "fast", *_config_flags(run["config"])]
+        method = METHODS[run["method"]]
+        words += ["--preset", "fast"] if method.learning.presets else []
+        words += _config_flags(run.get("config", {}), method)
         return quoted([*map(str, words), "--out", run["out"]])
     words = ["thonecls", "train", run["cube"], run["labels"], "--out", run["out"]]
     words += _flags({name: run[name] for name in USUAL if name in run}, USUAL)
-    if METHODS[run["method"]].network:
-        words += _config_flags(run["config"], run["method"])
+    words += _config_flags(run.get("config", {}), METHODS[run["method"]])
     if run.get("threshold_reason") == GIVEN:
         words += ["--threshold", str(run["threshold"])]
     return quoted(words)
 
 
-def _config_flags(config: Mapping[str, Any], method: str = "t-honecls") -> list[str]:
+def _config_flags(config: Mapping[str, Any], method: Method) -> list[str]:
     """Words for the settings: the preset they come from, and those that differ from it."""
     preset = "collage" if config.get("block") else "fast"  # older runs know no blocks
+    if preset not in method.learning.presets:
+        return []
     words = ["--preset", preset] if preset == "collage" else []
-    return words + _flags(config, asdict(METHODS[method].configure(PRESETS[preset])))
+    return words + _flags(config, asdict(method.configure(method.learning.presets[preset])))
 
 
 def _flags(values: Mapping[str, Any], usual: Mapping[str, Any]) -> list[str]:

@@ -216,7 +216,7 @@ def judge_evidence(
         degenerate=run.get("warning"),
         votes=count_votes(evidence.unlabeled, run["threshold"]) if several else None,
         covered=run["mapped_share"],
-        calibrated=METHODS[run["method"]].network,
+        calibrated=METHODS[run["method"]].learning.calibrated,
     )
 
 
