@@ -18,7 +18,7 @@ from thonecls.errors import ConfigError, LabelError, SceneError
 from thonecls.io.inputs import read_labels, read_scenes
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.method.config import FAST
-from thonecls.methods.models import load_model
+from thonecls.methods.spectral_model import load_model
 from thonecls.scene import pooled_statistics, read_all
 from thonecls.workflow import (
     Running,

@@ -26,7 +26,7 @@ from thonecls.io.raster.files import LazyFile
 from thonecls.io.raster.source import HELD
 from thonecls.scene import ArraySource, FloatArray, Scene
 from thonecls.studio.refusals import NothingThereError, NotReadyError
-from thonecls.workflow.identity import scene_stamp
+from thonecls.workflow.options import scene_stamp
 from thonecls.workflow.spectra import sample_spectra
 
 TILE = 256  # pixels a side

@@ -24,8 +24,7 @@ from thonecls.method.model import Crossfit, Model, Scorer, resolve_device
 from thonecls.method.procedure import Control
 from thonecls.methods import METHODS
 from thonecls.methods.costs import training_cost
-from thonecls.methods.models import AnyModel
-from thonecls.methods.spectral_model import fit_spectral, thinned
+from thonecls.methods.spectral_model import AnyModel, fit_spectral, thinned
 from thonecls.mosaic import windows_of
 from thonecls.parallel import is_death, run_all, workers
 from thonecls.scene import BoolArray, FloatArray, Scene, Source, read_all

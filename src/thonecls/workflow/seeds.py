@@ -18,7 +18,7 @@ from thonecls.method.fit import checkpoints
 from thonecls.method.model import Model
 from thonecls.method.novelty import fit_novelty
 from thonecls.methods import METHODS
-from thonecls.methods.models import AnyModel
+from thonecls.methods.spectral_model import AnyModel
 from thonecls.parallel import result_of, run_all, workers
 from thonecls.scene import BoolArray, FloatArray, Scene, standardize
 from thonecls.workflow.crossfit import control_of, labels_of, parts_without, train_fold

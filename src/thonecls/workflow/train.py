@@ -22,16 +22,15 @@ from thonecls.method.fit import checkpoints
 from thonecls.method.model import Crossfit
 from thonecls.methods import METHODS, label_spectra
 from thonecls.methods.costs import in_words, judging, on_cores, training_cost, usable_cores
-from thonecls.methods.models import AnyModel
 from thonecls.methods.scenes import Known, QuickModel
+from thonecls.methods.spectral_model import AnyModel
 from thonecls.priors import Prior, check_estimators, estimate_priors, usable
 from thonecls.scene import ArraySource, BoolArray, Source, read_all
 from thonecls.splits import check_positives, draw_labels
 from thonecls.workflow.crossfit import crossfit, leave_out, nothing_left_out
 from thonecls.workflow.finish import conclude, tell
-from thonecls.workflow.identity import asked_of_training
 from thonecls.workflow.map import Windows, score_here, score_on_cluster
-from thonecls.workflow.options import Running, Task, TrainOptions
+from thonecls.workflow.options import Running, Task, TrainOptions, asked_of_training
 from thonecls.workflow.report import TruthFile, read_tested
 from thonecls.workflow.run_folder import (
     BEGUN,
