@@ -21,7 +21,8 @@ from thonecls.method.fit import fit, prepare
 from thonecls.method.loop import run
 from thonecls.method.losses import dist_pu, pan_coupling, pan_value
 from thonecls.method.model import Model
-from thonecls.method.procedure import Control, Procedure, new_optimizer
+from thonecls.method.procedure import Procedure, new_optimizer
+from thonecls.method.progress import Control
 from thonecls.methods import METHODS, pan, resolve_prior
 from thonecls.methods.catalogue import as_markdown
 from thonecls.methods.dist_pu import DistPU

@@ -15,7 +15,7 @@ from thonecls.io.grid import Grid
 from thonecls.io.inputs import LabelInput, SceneInput
 from thonecls.method.config import FAST
 from thonecls.method.model import Crossfit
-from thonecls.method.procedure import Progress
+from thonecls.method.progress import Progress
 from thonecls.methods import METHODS
 from thonecls.workflow import Running, TrainOptions
 from thonecls.workflow.crossfit import leave_out

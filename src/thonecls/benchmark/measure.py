@@ -19,7 +19,7 @@ from thonecls.datasets import Dataset, load_dataset
 from thonecls.errors import FileError, LabelError
 from thonecls.files import write_atomically, writing_array
 from thonecls.images import Images, ImageSplit, image_split, load_images
-from thonecls.method.procedure import Control, Progress
+from thonecls.method.progress import Control, Progress
 from thonecls.methods import IMAGE_METHODS, METHODS, resolve_prior
 from thonecls.methods.method import Scored
 from thonecls.metrics import evaluate, evaluate_pu, find_degenerate

@@ -16,7 +16,7 @@ from thonecls.images.data import CHUNK, ItemModel, Rows
 from thonecls.images.networks import NETWORKS
 from thonecls.images.trees import PUExtraTreesClassifier
 from thonecls.method.config import TrainConfig
-from thonecls.method.procedure import Control
+from thonecls.method.progress import Control
 from thonecls.methods.image_training import fit_items, item_settings
 from thonecls.methods.method import Method, Scored, load
 from thonecls.splits import Labels

@@ -11,8 +11,9 @@ from torch import nn
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
 from thonecls.method.loop import run
-from thonecls.method.losses import bce, lbe, positive_loss
+from thonecls.method.losses import bce, lbe
 from thonecls.method.procedure import Procedure, StepLosses
+from thonecls.method.taylor import positive_loss
 from thonecls.methods.heads import TwoHeadedData, TwoHeads
 
 

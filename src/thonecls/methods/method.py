@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from thonecls.method.model import Crossfit, Model
-    from thonecls.method.procedure import Control
+    from thonecls.method.progress import Control
     from thonecls.methods.scenes import Known, QuickModel
     from thonecls.scene import BoolArray, Source
     from thonecls.splits import Labels

@@ -18,8 +18,9 @@ from thonecls.errors import ConfigError
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
 from thonecls.method.loop import run
-from thonecls.method.losses import bce, positive_loss
+from thonecls.method.losses import bce
 from thonecls.method.procedure import Procedure, StepLosses
+from thonecls.method.taylor import positive_loss
 from thonecls.methods.heads import TwoHeadedData, TwoHeads
 
 LEAST = 1e-6  # under the root of a pair's loss, whose slope has no bound at 0

@@ -13,11 +13,12 @@ from torch import Tensor, nn
 from thonecls.errors import ConfigError
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
-from thonecls.method.fit import LabelledData
+from thonecls.method.data import LabelledData
 from thonecls.method.loop import run
-from thonecls.method.losses import pan_coupling, pan_value, pan_value_reference, positive_loss
+from thonecls.method.losses import pan_coupling, pan_value, pan_value_reference
 from thonecls.method.model import Model
 from thonecls.method.procedure import Procedure, StepLosses
+from thonecls.method.taylor import positive_loss
 
 GAMES = {"pan": pan_value, "pan-reference": pan_value_reference}
 FIXED = {"loss": "bce", "beta": 0.0, "ema": False, "warmup": 0}  # it has no use for others

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from thonecls.errors import ConfigError
 from thonecls.method.config import FAST, TrainConfig
 from thonecls.method.model import Crossfit, Model
-from thonecls.method.procedure import Control
+from thonecls.method.progress import Control
 from thonecls.methods.choice import FOLDS, choose
 from thonecls.methods.method import Method, Scored, load
 from thonecls.methods.spectral import SPECTRAL, ScoreMap

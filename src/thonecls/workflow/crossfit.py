@@ -19,9 +19,10 @@ from threadpoolctl import threadpool_limits
 
 from thonecls.errors import LabelError
 from thonecls.method.collage import cover
-from thonecls.method.fit import OnStep, checkpoints
+from thonecls.method.fit import OnStep
+from thonecls.method.members import checkpoints
 from thonecls.method.model import Crossfit, Model, Scorer, resolve_device
-from thonecls.method.procedure import Control
+from thonecls.method.progress import Control
 from thonecls.methods import METHODS
 from thonecls.methods.costs import training_cost
 from thonecls.methods.spectral_model import AnyModel, fit_spectral, thinned

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from thonecls.errors import ConfigError
 from thonecls.io.inputs import LabelInput, SceneInput, is_raster
 from thonecls.method.config import TrainConfig
-from thonecls.method.fit import checkpoints
+from thonecls.method.members import checkpoints
 from thonecls.method.model import Model
 from thonecls.method.novelty import fit_novelty
 from thonecls.methods import METHODS

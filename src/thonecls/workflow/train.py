@@ -18,7 +18,7 @@ from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.io.raster import RasterSource
 from thonecls.maps import disk_errors
 from thonecls.method.config import TrainConfig
-from thonecls.method.fit import checkpoints
+from thonecls.method.members import checkpoints
 from thonecls.method.model import Crossfit
 from thonecls.methods import METHODS, label_spectra
 from thonecls.methods.costs import in_words, judging, on_cores, training_cost, usable_cores
