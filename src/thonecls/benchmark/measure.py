@@ -21,7 +21,7 @@ from thonecls.files import write_atomically, writing_array
 from thonecls.images import Images, ImageSplit, image_split, load_images
 from thonecls.method.progress import Control, Progress
 from thonecls.methods import IMAGE_METHODS, METHODS, resolve_prior
-from thonecls.methods.method import Scored
+from thonecls.methods.method import Scored, Trial
 from thonecls.metrics import evaluate, evaluate_pu, find_degenerate
 from thonecls.priors import bbe
 from thonecls.scene import NO_DATA
@@ -107,12 +107,9 @@ def measure_scene(cell: Cell, root: Path, folder: Path, left_out: bool) -> Itera
         probability = model.score(data.scene, device=config.device)
         return evaluate(probability, of_class, split.test).f1
 
+    control = curve.control(f1 if of_class.size <= CURVES else None)
     found = METHODS[cell.method].measure(
-        data.scene,
-        split.labels,
-        cell.seed,
-        config=config,
-        control=curve.control(f1 if of_class.size <= CURVES else None),
+        Trial(data.scene, split.labels, cell.seed, config, control)
     )
     probability, threshold = found.probability, found.threshold
     unlabeled = probability.flat[split.labels.unlabeled]
@@ -211,12 +208,9 @@ def measure_images(
     def accuracy(model: Any) -> float:
         return evaluate(model.score(images.test), split.test).accuracy
 
+    config = config_of(cell, prior)
     found = IMAGE_METHODS[cell.method].measure(
-        images,
-        split.train,
-        cell.seed,
-        config=config_of(cell, prior),
-        control=curve.control(accuracy),
+        Trial(images, split.train, cell.seed, config, curve.control(accuracy))
     )
     yield {
         "scores": asdict(evaluate(found.probability, split.test)),

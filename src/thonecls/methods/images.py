@@ -18,7 +18,7 @@ from thonecls.images.trees import PUExtraTreesClassifier
 from thonecls.method.config import TrainConfig
 from thonecls.method.progress import Control
 from thonecls.methods.image_training import fit_items, item_settings
-from thonecls.methods.method import Method, Scored, load
+from thonecls.methods.method import Method, Scored, Trial, load
 from thonecls.splits import Labels
 
 Scores = NDArray[np.float32]
@@ -57,34 +57,21 @@ def score_by_network(
     return train_images(method.name, images, labels, seed, **options).score(images.test)
 
 
-def measure_network(
-    method: Method,
-    images: Images,
-    labels: Labels,
-    seed: int = 0,
-    *,
-    config: TrainConfig,
-    control: Control[ItemModel] | None = None,
-) -> Scored:
+def measure_network(method: Method, trial: Trial) -> Scored:
     """The same with all settings and checkpoints, and how it went."""
-    model = train_images(method.name, images, labels, seed, config=config, control=control)
+    given = trial.data, trial.labels, trial.seed
+    model = train_images(method.name, *given, config=trial.config, control=trial.control)
     seconds, history = (model.training[name] for name in ("seconds", "history"))
-    return Scored(model.score(images.test), seconds, history=history, config=config)
+    scores = model.score(trial.data.test)
+    return Scored(scores, seconds, history=history, config=trial.config)
 
 
-def measure_trees(
-    method: Method,
-    images: Images,
-    labels: Labels,
-    seed: int = 0,
-    *,
-    config: TrainConfig,
-    control: Control[ItemModel] | None = None,
-) -> Scored:
+def measure_trees(method: Method, trial: Trial) -> Scored:
     """Trees grow at once, and take the class prior alone from the settings."""
-    assert config.prior is not None
+    assert trial.config.prior is not None
     began = time.perf_counter()
-    scores = score_by_trees(method, images, labels, seed, prior=config.prior)
+    given = trial.data, trial.labels, trial.seed
+    scores = score_by_trees(method, *given, prior=trial.config.prior)
     return Scored(scores, round(time.perf_counter() - began, 3))
 
 

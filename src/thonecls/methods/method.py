@@ -50,6 +50,17 @@ class Learning:
 
 
 @dataclass(frozen=True)
+class Trial:
+    """What a method is measured on: a `Scene` or `Images`, labels, and how it is run."""
+
+    data: Any
+    labels: Labels
+    seed: int
+    config: TrainConfig
+    control: Control[Any] | None = None
+
+
+@dataclass(frozen=True)
 class Scored:
     """What a method made of its data, and how that went, for a record.
 
@@ -134,19 +145,9 @@ class Method:
         scores: NDArray[np.float32] = load(self.learning.run)(self, data, labels, seed, **options)
         return scores
 
-    def measure(
-        self,
-        data: Any,
-        labels: Labels,
-        seed: int,
-        *,
-        config: TrainConfig,
-        control: Control[Any],
-    ) -> Scored:
+    def measure(self, trial: Trial) -> Scored:
         """As a call, but with all settings, checkpoints, and what a record tells of it."""
-        found: Scored = load(self.learning.measure)(
-            self, data, labels, seed, config=config, control=control
-        )
+        found: Scored = load(self.learning.measure)(self, trial)
         return found
 
     def train(

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from thonecls.errors import ConfigError
 from thonecls.method.config import FAST, TrainConfig
-from thonecls.method.model import Crossfit, Model
-from thonecls.method.progress import Control
+from thonecls.method.model import Crossfit
 from thonecls.methods.choice import FOLDS, choose
-from thonecls.methods.method import Method, Scored, load
+from thonecls.methods.method import Method, Scored, Trial, load
 from thonecls.methods.spectral import SPECTRAL, ScoreMap
 from thonecls.methods.spectral_model import SpectralModel, fit_spectral
 from thonecls.metrics import find_degenerate
@@ -194,42 +193,28 @@ def score_by_network(
 ) -> ScoreMap:
     """Train a network by a method and score its scene; `change`: single settings."""
     settings = method.configure(config, prior=prior, **change)
-    found = measure_network(method, scene, labels, seed, config=settings)
+    found = measure_network(method, Trial(scene, labels, seed, settings))
     # The model's own cut moves to 0.5; the order of the pixels stays.
     cut = [0, found.threshold, 1]
     return np.interp(found.probability, cut, [0, 0.5, 1]).astype(np.float32)
 
 
-def measure_network(
-    method: Method,
-    scene: Scene,
-    labels: Labels,
-    seed: int = 0,
-    *,
-    config: TrainConfig,
-    control: Control[Model] | None = None,
-) -> Scored:
+def measure_network(method: Method, trial: Trial) -> Scored:
     """Train a network and score its scene."""
-    generator = torch.Generator().manual_seed(seed)
-    model = method.train(scene, labels, config=config, generator=generator, control=control)
-    probability = model.score(scene, device=config.device)
+    generator = torch.Generator().manual_seed(trial.seed)
+    model = method.train(
+        trial.data, trial.labels, config=trial.config, generator=generator, control=trial.control
+    )
+    probability = model.score(trial.data, device=trial.config.device)
     seconds, history = (model.training[name] for name in ("seconds", "history"))
-    return Scored(probability, seconds, model.threshold, history, config)
+    return Scored(probability, seconds, model.threshold, history, trial.config)
 
 
-def measure_at_once(
-    method: Method,
-    scene: Scene,
-    labels: Labels,
-    seed: int = 0,
-    *,
-    config: TrainConfig,
-    control: Control[Model] | None = None,
-) -> Scored:
+def measure_at_once(method: Method, trial: Trial) -> Scored:
     """The score map of a method that trains no network; nothing of it needs to be kept."""
-    options = {"prior": config.prior} if method.needs_prior else {}
+    options = {"prior": trial.config.prior} if method.needs_prior else {}
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a map that says nothing is named in the record
-        probability = method(scene, labels, seed, **options)
-    return Scored(probability, round(time.perf_counter() - began, 3), config=config)
+        probability = method(trial.data, trial.labels, trial.seed, **options)
+    return Scored(probability, round(time.perf_counter() - began, 3), config=trial.config)
