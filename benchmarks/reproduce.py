@@ -23,7 +23,7 @@ from thonecls.benchmark.figures import draw_study_curves
 from thonecls.benchmark.studies import METHODS, MORE_METHODS, RATIO, SPECTRAL
 from thonecls.benchmark.studies import RGB as IMAGES
 from thonecls.benchmark.tables import as_markdown, build_table
-from thonecls.benchmark.targets import is_present, score_of
+from thonecls.benchmark.targets import data_of
 from thonecls.datasets import data_root as resolve_root
 
 PAGE = Path("docs/results.md")
@@ -177,7 +177,9 @@ PARTS: dict[str, Part] = {
 
 def present(part: Part, root: Path) -> Part | None:
     """The part on the datasets that are there."""
-    places = tuple(place for place in part.study.places if is_present(place[0], root))
+    places = tuple(
+        place for place in part.study.places if data_of(place[0]).is_present(place[0], root)
+    )
     return replace(part, study=replace(part.study, places=places)) if places else None
 
 
@@ -225,7 +227,7 @@ def main(
         wanted = list(dict.fromkeys(cell for part in here for cell in cells(part)))
 
         def on_record(cell: Cell, facts: dict[str, Any]) -> None:
-            ended = facts.get("error") or f"{facts['scores'][score_of(cell.dataset)]:.2f}"
+            ended = facts.get("error") or f"{facts['scores'][data_of(cell.dataset).score]:.2f}"
             console.print(f"{cell}: {ended}, {facts['seconds']:.0f} s", highlight=False)
 
         work: dict[str, Any] = {"jobs": jobs, "threads": 1, "on_record": on_record}

@@ -22,7 +22,7 @@ from thonecls.method.config import FAST
 from thonecls.method.fit import fit
 from thonecls.method.loop import has_settled
 from thonecls.method.model import Model
-from thonecls.method.procedure import Progress
+from thonecls.method.progress import Progress
 from thonecls.metrics import evaluate
 from thonecls.splits import paper_split
 

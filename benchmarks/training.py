@@ -28,7 +28,7 @@ from thonecls.benchmark.records import forget_peak, peak_memory
 from thonecls.io.raster import open_raster
 from thonecls.method.config import COLLAGE
 from thonecls.method.fit import fit
-from thonecls.methods.models import AnyModel
+from thonecls.methods.spectral_model import AnyModel
 from thonecls.ratio.model import fit_ratio
 
 BANDS, PERIOD = 64, 32  # of the pattern, so that labels lie all over the smallest scene too

@@ -28,6 +28,7 @@ from thonecls.errors import ThoneclsError
 from thonecls.method.config import TrainConfig
 from thonecls.workflow import (
     MapOptions,
+    Running,
     TrainOptions,
     TruthFile,
     draw_sample,
@@ -58,7 +59,9 @@ class World:
     def train(self, out: Path, number: int = 0, method: str = "density-ratio", **more: Any) -> None:
         labels = self.here / f"labels{number}.npy"
         options = TrainOptions(method=method, seed=number, folds=0)
-        train_scene(self.here / "cube.npy", labels, out, config=CONFIG, options=options, **more)
+        truth = {"truth": more.pop("truth")} if "truth" in more else {}
+        how = {"running": Running(**more), **truth}
+        train_scene(self.here / "cube.npy", labels, out, config=CONFIG, options=options, **how)
 
     def map(self, model: Path, out: Path, year: int = 2020, **more: Any) -> None:
         heard = {name: more.pop(name) for name in ("on_window", "scene_options") if name in more}

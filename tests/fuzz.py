@@ -31,7 +31,7 @@ from thonecls.errors import ThoneclsError
 from thonecls.io.grid import Grid
 from thonecls.io.inputs import read_labels, read_scene
 from thonecls.io.raster import open_raster
-from thonecls.methods.models import load_model
+from thonecls.methods.spectral_model import load_model
 from thonecls.workflow.spectra import sample_spectra
 
 GRID = Grid((spoilt.ROWS, spoilt.COLUMNS), tuple(spoilt.PLACE)[:6])

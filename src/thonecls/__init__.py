@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from thonecls.method.model import Model as Model
     from thonecls.methods.classifier import PUClassifier as PUClassifier
     from thonecls.methods.estimator import THOneCls as THOneCls
-    from thonecls.methods.models import load_model as load_model
+    from thonecls.methods.spectral_model import load_model as load_model
     from thonecls.metrics import Scores as Scores
     from thonecls.metrics import evaluate as evaluate
     from thonecls.ratio.model import RatioModel as RatioModel
@@ -42,7 +42,7 @@ _HOMES = {
     "evaluate": "thonecls.metrics",
     "fit": "thonecls.method.fit",
     "fit_ratio": "thonecls.ratio.model",
-    "load_model": "thonecls.methods.models",
+    "load_model": "thonecls.methods.spectral_model",
 }
 __all__ = ["__version__", *_HOMES]
 __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from commands import run
 from crashing import ended, start
 from thonecls.benchmark import STUDIES, Cell, cells_of, read_results, run_cells
+from thonecls.benchmark.measure import load_map, split_of
 from thonecls.benchmark.paper import PAPER_PRIORS, in_ablation, in_tables
 from thonecls.benchmark.plan import (
     MECHANISMS,
@@ -33,9 +34,9 @@ from thonecls.benchmark.plan import (
     methods_for,
 )
 from thonecls.benchmark.records import NAME, Record, Results, append_record, claimed
-from thonecls.benchmark.run import _result, estimate, load_map, run_cell, split_of
+from thonecls.benchmark.run import _result, estimate, run_cell
 from thonecls.benchmark.tables import build_table
-from thonecls.benchmark.targets import ALL, is_images
+from thonecls.benchmark.targets import data_of
 from thonecls.datasets import DATASETS, synthetic
 from thonecls.errors import ClusterError, ConfigError
 from thonecls.images import IMAGES
@@ -114,7 +115,7 @@ def test_each_dataset_has_the_papers_schedule(
 def test_studies_name_real_places_and_every_figure_of_the_paper_has_one() -> None:
     for name, study in STUDIES.items():
         for dataset, target in study.places:
-            assert target == ALL if is_images(dataset) else target in DATASETS[dataset].classes
+            assert target in data_of(dataset).classes
         for cell in cells_of(study, seeds=[0]):
             needs = methods_for(cell.dataset)[cell.method].needs_prior
             config_of(cell, prior=0.5 if needs else None)

@@ -353,7 +353,7 @@ def test_a_disk_that_fills_up_while_windows_come(
     def fail(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("thonecls.maps.partial._Scores.write", fail)
+    monkeypatch.setattr("thonecls.maps.layers._Scores.write", fail)
     with pytest.raises(FileError, match=r"No space left on device\): free disk space"):
         write_maps(tmp_path / "out", scores((7, 9)))
     assert list(tmp_path.iterdir()) == []

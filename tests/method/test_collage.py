@@ -21,7 +21,7 @@ from thonecls.method.config import COLLAGE, TrainConfig
 from thonecls.method.data import CollageData
 from thonecls.method.fit import fit
 from thonecls.method.model import Model
-from thonecls.method.procedure import Progress
+from thonecls.method.progress import Progress
 from thonecls.metrics import evaluate
 from thonecls.scene import (
     ArraySource,

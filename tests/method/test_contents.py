@@ -17,7 +17,7 @@ import strange_models as models
 from thonecls.errors import ModelError
 from thonecls.method import store
 from thonecls.method.checkpoint import LAYOUT, Checkpointer, State
-from thonecls.methods.models import load_model
+from thonecls.methods.spectral_model import load_model
 from thonecls.scene import as_scene
 from thonecls.schema import Array, MismatchError, check_arrays, check_facts, number, text, whole
 

@@ -22,7 +22,8 @@ from thonecls.method.loop import SETTLED_OVER
 from thonecls.method.losses import LOSSES
 from thonecls.method.model import Model
 from thonecls.method.net import FreeOCNet
-from thonecls.method.procedure import EpochMetrics, Progress, objective
+from thonecls.method.procedure import objective
+from thonecls.method.progress import EpochMetrics, Progress
 from thonecls.method.sampler import pseudo_batches
 from thonecls.metrics import evaluate
 from thonecls.scene import Scene, band_statistics, standardize

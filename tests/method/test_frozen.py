@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from thonecls.method.frozen import HALO, FrozenNet, freeze, receptive_field
-from thonecls.method.net import FreeOCNet, SceneNorm
+from thonecls.method.masked import SceneNorm
+from thonecls.method.net import FreeOCNet
 
 CPU = torch.device("cpu")
 

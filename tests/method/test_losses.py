@@ -33,17 +33,15 @@ from thonecls.method.losses import (
     pan_coupling,
     pan_value,
     pan_value_reference,
-    positive_loss,
     pubn,
     pubn_kinds,
     pubn_weight,
     sce,
-    taylor_variational,
     tce,
     upu,
-    variational,
     vpu,
 )
+from thonecls.method.taylor import positive_loss, taylor_variational, variational
 
 F_U = torch.tensor([0.2, 0.4, 0.6], dtype=torch.float64)
 F_P = torch.tensor([0.5, 0.8], dtype=torch.float64)

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference import plain_masked_norm
-from thonecls.method.net import ChannelGate, FreeOCNet, SceneNorm, SpatialGate
+from thonecls.method.masked import SceneNorm
+from thonecls.method.net import ChannelGate, FreeOCNet, SpatialGate
 
 
 @pytest.mark.parametrize(

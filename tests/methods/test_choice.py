@@ -13,8 +13,7 @@ from thonecls.io.options import LabelOptions
 from thonecls.method.config import FAST
 from thonecls.methods import choice
 from thonecls.methods.choice import CANDIDATES, choose, found_left_out
-from thonecls.methods.models import load_model
-from thonecls.methods.spectral_model import SpectralModel
+from thonecls.methods.spectral_model import SpectralModel, load_model
 from thonecls.ratio.model import RatioModel, crossfit_ratio
 from thonecls.workflow import TrainOptions, map_scene, train_scene
 

@@ -20,8 +20,9 @@ from thonecls.images.networks import StagedNet, table_net
 from thonecls.images.steps import PLAIN, adam, entropy
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
-from thonecls.method.losses import dist_pu, variational
-from thonecls.method.procedure import Control, Progress
+from thonecls.method.losses import dist_pu
+from thonecls.method.progress import Control, Progress
+from thonecls.method.taylor import variational
 from thonecls.methods import dist_pu as dist_pu_module
 from thonecls.methods import vpu as vpu_module
 from thonecls.methods.dist_pu import DistPU

@@ -21,8 +21,9 @@ from thonecls.method.fit import fit, prepare
 from thonecls.method.loop import run
 from thonecls.method.losses import dist_pu, pan_coupling, pan_value
 from thonecls.method.model import Model
-from thonecls.method.procedure import Control, Procedure, new_optimizer
-from thonecls.methods import METHODS, networks, pan, resolve_prior
+from thonecls.method.procedure import Procedure, new_optimizer
+from thonecls.method.progress import Control
+from thonecls.methods import METHODS, pan, resolve_prior
 from thonecls.methods.catalogue import as_markdown
 from thonecls.methods.dist_pu import DistPU
 from thonecls.methods.p3mix import P3MIX
@@ -209,7 +210,7 @@ def test_vpu_scales_by_its_largest_probability_and_keeps_that(
 ) -> None:
     config = METHODS["vpu"].configure(QUICK, epochs=4)
     generator = torch.Generator().manual_seed(0)
-    model = networks.train("vpu", easy.scene, labels, config=config, generator=generator)
+    model = METHODS["vpu"].train(easy.scene, labels, config=config, generator=generator)
     assert 0 < model.ceiling < 1
     found = model.score(easy.scene)
     assert found.max() <= 1
@@ -245,7 +246,7 @@ def test_a_map_of_the_labels_alone_is_noticed(easy: Dataset, labels: Labels) -> 
 
 
 def train(method: str, easy: Dataset, labels: Labels, seed: int = 0, **options: Any) -> Model:
-    """A few epochs; options: for `networks.train`, or settings."""
+    """A few epochs; options: for `Method.train`, or settings."""
     passed = {
         name: options.pop(name)
         for name in ("on_step", "on_epoch", "checkpoint", "resume")
@@ -254,8 +255,8 @@ def train(method: str, easy: Dataset, labels: Labels, seed: int = 0, **options: 
     prior = {"prior": 0.35} if METHODS[method].needs_prior else {}
     config = METHODS[method].configure(QUICK, **{"epochs": 4, **prior, **options})
     generator = torch.Generator().manual_seed(seed)
-    return networks.train(
-        method, easy.scene, labels, config=config, generator=generator, control=Control(**passed)
+    return METHODS[method].train(
+        easy.scene, labels, config=config, generator=generator, control=Control(**passed)
     )
 
 

@@ -141,4 +141,4 @@ def test_the_width_of_a_network_is_what_its_last_layer_reads() -> None:
 def test_ncpu_refuses_what_it_has_no_use_for(change: dict[str, Any]) -> None:
     config = METHODS["ncpu"].configure(TrainConfig(), **change)
     with pytest.raises(ConfigError, match="leave 'ema' and 'beta' as they are"):
-        ncpu.check(config)
+        ncpu.check("ncpu", config)

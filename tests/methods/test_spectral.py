@@ -15,7 +15,6 @@ from sklearn.svm import SVC
 from thonecls.datasets import synthetic
 from thonecls.errors import ConfigError, LabelError, ModelError, SceneError
 from thonecls.methods import spectral, spectral_model
-from thonecls.methods.models import load_model
 from thonecls.methods.spectral import (
     SPECTRAL,
     QuickSVC,
@@ -27,7 +26,7 @@ from thonecls.methods.spectral import (
     spectral_angles,
     spread,
 )
-from thonecls.methods.spectral_model import SpectralModel, fit_spectral, gather
+from thonecls.methods.spectral_model import SpectralModel, fit_spectral, gather, load_model
 from thonecls.metrics import evaluate
 from thonecls.scene import Scene, as_scene
 from thonecls.splits import Labels, draw_labels

@@ -20,7 +20,7 @@ from thonecls.method.fit import fit as fit_network
 from thonecls.method.model import Model
 from thonecls.method.novelty import fit_novelty
 from thonecls.method.store import save
-from thonecls.methods.models import load_model
+from thonecls.methods.spectral_model import load_model
 from thonecls.metrics import evaluate
 from thonecls.ratio.model import RatioModel, fit_ratio, spread_of
 from thonecls.ratio.ratio import (

@@ -18,7 +18,7 @@ from thonecls.method.config import FAST
 from thonecls.method.model import Model
 from thonecls.methods import METHODS
 from thonecls.scene import ArraySource
-from thonecls.workflow import TrainOptions
+from thonecls.workflow import Running, TrainOptions
 from thonecls.workflow.options import Task
 from thonecls.workflow.run_folder import fold_path, model_path
 from thonecls.workflow.seeds import pack, train_on_cluster, train_seed
@@ -56,11 +56,12 @@ def test_seeds_and_folds_are_trained_although_a_worker_dies(
                 os.kill(killed[0], signal.SIGKILL)
 
         train_on_cluster(
-            ready, cluster.scheduler_address, checkpoint_every=0.0, on_training=kill_one
+            ready,
+            Running(dask=cluster.scheduler_address, checkpoint_every=0.0, on_training=kill_one),
         )
     assert killed
     assert all(fold_path(ready.out, number).exists() for number in (0, 1))
-    here = train_seed(task(tmp_path / "here", scene, labels), 1, resume=False, checkpoint_every=1e6)
+    here = train_seed(task(tmp_path / "here", scene, labels), 1, Running(checkpoint_every=1e6))
     there = Model.load(model_path(ready.out, 1, 2))
     assert here.training["finished"]
     assert there.training["finished"]
@@ -82,4 +83,4 @@ def test_a_cluster_takes_no_arrays(tmp_path: Path) -> None:
     array = SceneInput(tmp_path / "scene.npy", source, Grid((9, 9)))
     ready = task(tmp_path / "out", array, LabelInput(tmp_path / "labels.npy", mask))
     with pytest.raises(ConfigError, match=r"reads rasters only: save scene\.npy"):
-        train_on_cluster(ready, "tcp://127.0.0.1:1", checkpoint_every=1.0)
+        train_on_cluster(ready, Running(dask="tcp://127.0.0.1:1"))

@@ -26,7 +26,7 @@ from crashing import CONFIG, World, kill_after, make_world, outcome, states, vis
 from thonecls import parallel
 from thonecls.errors import ClusterError, ConfigError, FileError, ThoneclsError
 from thonecls.files import LOCK, locked
-from thonecls.workflow import MapOptions, TrainOptions, TruthFile, map_scene, train_scene
+from thonecls.workflow import MapOptions, Running, TrainOptions, TruthFile, map_scene, train_scene
 
 KINDS: dict[str, dict[str, Any]] = {
     "2020": {},
@@ -347,7 +347,12 @@ def test_what_a_finished_training_was_not_asked_for_is_refused_by_name(
     labels = world.here / change.get("labels", "labels0.npy")
     with pytest.raises(FileError, match=f"holds a training with other {names}: choose another"):
         train_scene(
-            world.here / "cube.npy", labels, run, config=CONFIG, options=options, resume=True
+            world.here / "cube.npy",
+            labels,
+            run,
+            config=CONFIG,
+            options=options,
+            running=Running(resume=True),
         )
 
 

@@ -15,9 +15,9 @@ from thonecls.io.grid import Grid
 from thonecls.io.inputs import LabelInput, SceneInput
 from thonecls.method.config import FAST
 from thonecls.method.model import Crossfit
-from thonecls.method.procedure import Progress
+from thonecls.method.progress import Progress
 from thonecls.methods import METHODS
-from thonecls.workflow import TrainOptions
+from thonecls.workflow import Running, TrainOptions
 from thonecls.workflow.crossfit import leave_out
 from thonecls.workflow.options import Task
 from thonecls.workflow.run_folder import fold_path, is_unfinished
@@ -43,7 +43,7 @@ def task(out: Path) -> Task:
 
 
 def judged(ready: Task, *, jobs: int = 1, resume: bool = False, **heard: Any) -> Crossfit:
-    return leave_out(ready, [], jobs=jobs, resume=resume, checkpoint_every=1e6, **heard)
+    return leave_out(ready, [], Running(jobs=jobs, resume=resume, checkpoint_every=1e6, **heard))
 
 
 @pytest.fixture

@@ -20,11 +20,18 @@ from thonecls.io.inputs import read_labels, read_scenes
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.method.config import FAST, TrainConfig
 from thonecls.method.fit import fit
-from thonecls.methods.models import AnyModel, load_model
+from thonecls.methods.spectral_model import AnyModel, load_model
 from thonecls.mosaic import Mosaic
 from thonecls.ratio.model import fit_ratio
 from thonecls.scene import pooled_statistics, read_all
-from thonecls.workflow import TrainOptions, TruthFile, check_scene, draw_sample, train_scene
+from thonecls.workflow import (
+    Running,
+    TrainOptions,
+    TruthFile,
+    check_scene,
+    draw_sample,
+    train_scene,
+)
 from thonecls.workflow.map import score_here
 from thonecls.workflow.sample import suggest_places, verify_run
 from tiles import cut_tiles
@@ -157,7 +164,7 @@ def test_resuming_what_is_finished_makes_nothing_again(
         trained,
         config=FAST,
         label_options=LANTANA,
-        resume=True,
+        running=Running(resume=True),
     )
     assert again.finished
     assert (trained / "model.safetensors").stat().st_mtime_ns == before

@@ -19,7 +19,7 @@ from crashing import CONFIG, World, make_world
 from thonecls.errors import ConfigError
 from thonecls.maps import Backdrop, draw_map
 from thonecls.maps.styles import write_qml
-from thonecls.methods.models import load_model
+from thonecls.methods.spectral_model import load_model
 from thonecls.workflow import TrainOptions, map_scene, train_scene
 
 ODD = "sc$\\frac$.tif"

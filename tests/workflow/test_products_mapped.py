@@ -24,7 +24,7 @@ from thonecls.io.inputs import read_labels, read_scene
 from thonecls.io.vector import read_points, write_points
 from thonecls.maps import scene_grid
 from thonecls.method.model import Scorer
-from thonecls.methods.models import load_model
+from thonecls.methods.spectral_model import load_model
 from thonecls.studio.project import open_project
 from thonecls.workflow.sample import draw_sample, suggest_places
 

@@ -20,7 +20,7 @@ from thonecls.io.options import LabelOptions
 from thonecls.io.raster.files import LazyFile
 from thonecls.method.config import TrainConfig
 from thonecls.method.model import Model
-from thonecls.workflow import TrainOptions, train_scene
+from thonecls.workflow import Running, TrainOptions, train_scene
 
 KILLS = 5
 
@@ -46,8 +46,7 @@ def test_sigkill_at_random_moments_changes_nothing(
         options = {
             "config": config,
             "options": TrainOptions(method="t-honecls", folds=2),
-            "resume": True,
-            "checkpoint_every": 0.0,
+            "running": Running(resume=True, checkpoint_every=0.0),
         }
         process = context.Process(target=_train_on_one_thread, args=files, kwargs=options)
         process.start()
@@ -104,6 +103,6 @@ def test_a_scene_is_read_once_before_the_first_step(
         config=replace(tiny, epochs=1, batches=1),
         options=TrainOptions(method="t-honecls", folds=0),
         label_options=LabelOptions(where="species = 'lantana'"),
-        on_step=lambda progress: steps.append(sum(read)),
+        running=Running(on_step=lambda progress: steps.append(sum(read))),
     )
     assert steps == [48 * 40]

@@ -26,7 +26,7 @@ from thonecls.benchmark.statistics import (
     holm,
     mean_interval,
 )
-from thonecls.benchmark.targets import Place, is_images, place_name, short_title
+from thonecls.benchmark.targets import ALL, Place, place_name, short_title
 from thonecls.methods import METHODS
 
 PUBLISHED, DEFAULT = "t-honecls", "density-ratio"
@@ -96,7 +96,7 @@ def runs_of_board(results: Results) -> list[Run]:
     runs = {}
     for one in facts:
         cell = one["cell"]
-        if not cell.get("settings") and not is_images(cell["dataset"]):
+        if not cell.get("settings") and cell["target"] != ALL:
             run = _run(one, results)
             runs[run.method, run.mechanism, run.task] = run
     return list(runs.values())

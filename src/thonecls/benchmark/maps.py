@@ -13,12 +13,12 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
+from thonecls.benchmark.measure import load_map, map_path, split_of
 from thonecls.benchmark.plan import Cell, config_of
 from thonecls.benchmark.records import Record, Results
-from thonecls.benchmark.run import load_map, map_path, split_of
 from thonecls.benchmark.studies import Study
 from thonecls.benchmark.tables import runs_of
-from thonecls.benchmark.targets import Place, is_present, place_name
+from thonecls.benchmark.targets import Place, data_of, place_name
 from thonecls.datasets import Dataset, load_dataset
 from thonecls.report.plots import (
     CLASS,
@@ -81,7 +81,7 @@ def draw_study_maps(
     maps = {
         place: [m for label in study.columns for m in _choose(folder, label, runs[place, label])]
         for place in study.places
-        if is_present(place[0], root)
+        if data_of(place[0]).is_present(place[0], root)
     }
     drawn = [place for place in maps if maps[place]]
     blocks = []

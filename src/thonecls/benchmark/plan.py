@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from thonecls.benchmark import Protocol as Protocol
 from thonecls.benchmark.paper import PAPER_SETTINGS, Setting
-from thonecls.benchmark.targets import ALL, is_images
+from thonecls.benchmark.targets import data_of
 from thonecls.errors import ConfigError
 from thonecls.method.config import PRESETS, TrainConfig
-from thonecls.methods import IMAGE_METHODS, METHODS, Method
-from thonecls.methods.images import image_settings
+from thonecls.methods import Method
 from thonecls.splits import PROTOCOLS
 
 Preset = Literal["paper", "fast", "collage"]
@@ -30,8 +29,6 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "20 labels": {"protocol": "resampled", "positives": 20},
     "400 labels": {"protocol": "resampled", "positives": 400},
 }
-# Settings that may be changed on images; the others belong to scenes, or to a method itself.
-IMAGE_SETTINGS = ("batches", "device", "epochs", "order", "rate", "unlabeled", "weight_decay")
 
 
 @dataclass(frozen=True)
@@ -54,8 +51,8 @@ class Cell:
     settings: tuple[tuple[str, Setting], ...] = ()
 
     def __post_init__(self) -> None:
-        known_methods = methods_for(self.dataset)
-        if self.method not in known_methods:
+        bed = data_of(self.dataset)
+        if self.method not in bed.methods:
             raise ConfigError(
                 f"there is no method {self.method!r} for {self.dataset}: `thonecls methods` lists "
                 "them"
@@ -66,12 +63,12 @@ class Cell:
             raise ConfigError(
                 f"'protocol' is one of {', '.join(PROTOCOLS)}. Got {self.protocol!r} instead"
             )
-        if is_images(self.dataset):
-            self._check_images()
+        if bed.allowed:
+            self._check_allowed(bed.allowed)
         if isinstance(self.prior, str) and self.prior not in get_args(PriorName):
             known = ", ".join(get_args(PriorName))
             raise ConfigError(f"'prior' is a number or one of {known}. Got {self.prior!r} instead")
-        if known_methods[self.method].needs_prior and self.prior is None:
+        if bed.methods[self.method].needs_prior and self.prior is None:
             raise ConfigError(
                 f"{self.method} needs the class prior: say prior='paper', 'true', an estimator or "
                 "a number"
@@ -80,21 +77,16 @@ class Cell:
         if unknown:
             raise ConfigError(f"there is no setting {unknown.pop()!r}")
 
-    def _check_images(self) -> None:
+    def _check_allowed(self, allowed: Mapping[str, tuple[Any, ...]]) -> None:
         """Refuse what only scenes have."""
-        for name, known in (
-            ("target", (ALL,)),
-            ("preset", ("paper",)),
-            ("protocol", ("paper", "resampled")),
-        ):
+        for name, known in allowed.items():
             if getattr(self, name) not in known:
                 raise ConfigError(
                     f"on images '{name}' is {' or '.join(map(str, known))}. "
                     f"Got {getattr(self, name)!r} instead"
                 )
-        ignored = {name for name, _ in self.settings} - set(
-            IMAGE_SETTINGS if IMAGE_METHODS[self.method].network else ("unlabeled",)
-        )
+        uses = methods_for(self.dataset)[self.method].learning.uses
+        ignored = {name for name, _ in self.settings} - set(uses or ())
         if ignored:
             raise ConfigError(f"{self.method} on images has no setting {ignored.pop()!r}")
         if isinstance(self.prior, str) and self.prior != "true":
@@ -130,7 +122,7 @@ class Cell:
 
 def methods_for(dataset: str) -> Mapping[str, Method]:
     """The methods that can be run on a dataset."""
-    return IMAGE_METHODS if is_images(dataset) else METHODS
+    return data_of(dataset).methods
 
 
 def cell_of(content: dict[str, Any]) -> Cell:
@@ -141,8 +133,14 @@ def cell_of(content: dict[str, Any]) -> Cell:
 
 def config_of(cell: Cell, prior: float | None = None) -> TrainConfig:
     """The settings of a cell's training; of a method without a network, those that labels need."""
-    if is_images(cell.dataset):
-        return image_settings(cell.method, cell.dataset, prior=prior, **dict(cell.settings))
+    base = BASES[data_of(cell.dataset).on](cell)
+    return methods_for(cell.dataset)[cell.method].configure(
+        base, prior=prior, **dict(cell.settings)
+    )
+
+
+def _preset_of(cell: Cell) -> TrainConfig:
+    """The preset, on what the paper mapped with the paper's own settings."""
     base = PRESETS[cell.preset]
     if cell.preset == "paper":
         own = {
@@ -150,9 +148,14 @@ def config_of(cell: Cell, prior: float | None = None) -> TrainConfig:
             **PAPER_SETTINGS.get((cell.dataset, cell.target), {}),
         }
         base = replace(base, **own)  # type: ignore[arg-type]  # checked by TrainConfig
-    method, change = METHODS[cell.method], dict(cell.settings)
-    own_prior = {"prior": prior} if method.network else {}
-    return method.configure(base, **own_prior, **change)
+    return base
+
+
+# What the settings of a cell are laid upon: a preset, or what suits the images, by their name.
+BASES: dict[str, Callable[[Cell], TrainConfig | str]] = {
+    "scene": _preset_of,
+    "images": lambda cell: cell.dataset,
+}
 
 
 def changed(cell: Cell, change: dict[str, Any]) -> Cell:

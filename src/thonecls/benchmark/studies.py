@@ -160,7 +160,7 @@ def _board() -> Study:
     networks = {
         label: BOARD_NETWORKS
         for label, change in columns.items()
-        if CATALOGUE[change["method"]].network
+        if CATALOGUE[change["method"]].learning.pace == "in steps"
     }
     title = f"Leaderboard; networks on {len(BOARD_NETWORKS)} of the {len(BOARD)} classes"
     return Study(title, BOARD, columns, only=networks, board=True)

@@ -17,19 +17,10 @@ from typing import Any, NamedTuple
 from jinja2 import Environment
 
 from thonecls.benchmark.paper import PAPER_PRIORS, Figure, in_ablation, in_tables
-from thonecls.benchmark.plan import Cell, PriorName, config_of, methods_for
+from thonecls.benchmark.plan import Cell, config_of
 from thonecls.benchmark.records import Record, Results
 from thonecls.benchmark.studies import Study, cells_of
-from thonecls.benchmark.targets import (
-    Place,
-    class_name,
-    full_title,
-    has_published_split,
-    is_images,
-    place_name,
-    short_title,
-)
-from thonecls.images import image_spec
+from thonecls.benchmark.targets import ALL, Place, class_name, data_of, place_name, short_title
 
 METRIC_NAMES = {"f1": "F1", "auc": "AUC"}  # the others are called as in `Scores`
 FEW = 3  # places or columns up to which a table has one line for each label
@@ -200,7 +191,7 @@ def _paper(
     Those tell nothing of a column with other settings, labels or priors than theirs. What is
     changed in all columns alike leaves them, and stands in the note.
     """
-    target = cell.target if of_class and not is_images(cell.dataset) else None
+    target = cell.target if of_class and cell.target != ALL else None
     own = in_ablation(study, cell.dataset, class_name, label) if metric == "f1" else None
     if own is not None or not _as_in_main_tables(cell):
         return own
@@ -208,13 +199,11 @@ def _paper(
 
 
 def _as_in_main_tables(cell: Cell) -> bool:
-    images = is_images(cell.dataset)
-    prior: PriorName | None = "true" if images else "paper"
-    if not methods_for(cell.dataset)[cell.method].needs_prior:
-        prior = None
+    bed = data_of(cell.dataset)
+    prior = bed.prior if bed.methods[cell.method].needs_prior else None
     plain = Cell(cell.dataset, cell.target, cell.method, prior=prior)
-    if images:
-        plain = replace(plain, positives=image_spec(cell.dataset).labelled)
+    if bed.positives is not None:
+        plain = replace(plain, positives=bed.positives)
     return replace(cell, settings=()) == plain and config_of(cell) == config_of(plain)
 
 
@@ -238,7 +227,7 @@ def _note(study: Study, results: Results, cells: list[Cell], change: dict[str, A
         _listed("protocol", (record.cell.protocol for record in records)),
         f"changed in all cells: {', '.join(other)}" if other else "",
         *_own_draws(records),
-        *dict.fromkeys(full_title(dataset) for dataset, _ in study.places),
+        *dict.fromkeys(data_of(dataset).title for dataset, _ in study.places),
         *_distinct(_machine(record.facts.get("machine", {})) for record in records),
         *_distinct(
             ", ".join(f"{name} {v}" for name, v in known.items() if name != "thonecls")
@@ -256,7 +245,7 @@ def _own_draws(records: list[Record]) -> list[str]:
         record.cell.dataset
         for record in records
         if record.cell.protocol == "paper"
-        and has_published_split(record.cell.dataset)
+        and data_of(record.cell.dataset).published
         and record.facts.get("split") == "drawn"
     }
     return [

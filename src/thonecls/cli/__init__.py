@@ -12,7 +12,8 @@ from typing import NoReturn
 from cyclopts import CycloptsError, MissingArgumentError
 from rich.markup import escape
 
-from thonecls.cli import benchmark, catalogues, scenes, studio  # noqa: F401  # they add their commands
+# They add their commands.
+from thonecls.cli import benchmark, catalogues, check, map, report, studio, train  # noqa: F401
 from thonecls.cli.app import INTERRUPTED, app, errors, with_flags
 from thonecls.errors import ThoneclsError
 from thonecls.io.drivers import keep_from_networks

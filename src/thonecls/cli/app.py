@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
-from dataclasses import asdict, field, fields, make_dataclass
+from dataclasses import asdict, dataclass, field, fields, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
@@ -58,6 +58,7 @@ def with_flags(words: str, options: tuple[str, ...]) -> str:
 
 
 if TYPE_CHECKING:
+    from thonecls.workflow import TruthFile
 
     class Overrides(TrainConfig):
         """For the type checker; at run time every field may also be None, for "as the preset"."""
@@ -137,7 +138,6 @@ ProgressForm = Annotated[
 Out = Annotated[Path, Parameter(help="Folder for the results; made if it does not exist.")]
 SceneSettings = Annotated[SceneFlags, Parameter(name="*", group=Group("How the scene is read"))]
 LabelSettings = Annotated[LabelFlags, Parameter(name="*", group=Group("How labels are read"))]
-Threshold = Annotated[float, Parameter(help="Probability above which a pixel is mapped.")]
 LabelsFile = Annotated[
     Path,
     Parameter(
@@ -168,6 +168,63 @@ DataRoot = Annotated[
     Parameter(help="Folder with the datasets' files; else THONECLS_DATA, else ./data."),
 ]
 Seed = Annotated[int, Parameter(help="Seed of everything random: same seed, same result.")]
+Overwrite = Annotated[bool, Parameter(help="Replace what is in the folder already.", negative=())]
+Floats = Annotated[
+    bool, Parameter(help="Probability as float32, not as whole percents.", negative=())
+]
+MinimumArea = Annotated[
+    float | None,
+    Parameter(
+        help="Smallest polygon to keep, in m² (map units² without a CRS); by default the area "
+        "of 4 pixels. 0 keeps every pixel that stands alone."
+    ),
+]
+Polygons = Annotated[
+    bool,
+    Parameter(
+        help="Write polygons.gpkg too; of a map scattered into more than 500,000 patches, or with "
+        "outlines of more than 5 million pixel edges, the larger patches only."
+    ),
+]
+Threshold = Annotated[
+    float | None,
+    Parameter(help="Probability above which a pixel is mapped; by default the model's own."),
+]
+
+
+@dataclass(frozen=True)
+class TruthFlags:
+    """What is known of a scene, for the report's scores only."""
+
+    truth: Annotated[
+        Path | None, Parameter(help="What is known of the scene, for the report's scores only.")
+    ] = None
+    truth_target: Annotated[
+        int | None, Parameter(help="The class number in a truth of several.")
+    ] = None
+    truth_where: Annotated[
+        str | None, Parameter(help="Which features of the truth are the class.")
+    ] = None
+    truth_negative: Annotated[
+        str | None, Parameter(help="Which features of the truth are certainly not the class.")
+    ] = None
+    truth_layer: Annotated[str | None, Parameter(help="The truth's layer.")] = None
+
+    def file(self) -> TruthFile | None:
+        """What was given, as the library takes it."""
+        if self.truth is None:
+            if any(value is not None for value in asdict(self).values()):
+                raise ConfigError("what is the truth's file? Give it by --truth")
+            return None
+        from thonecls.workflow import TruthFile
+
+        options = LabelOptions(
+            target=self.truth_target, where=self.truth_where, layer=self.truth_layer
+        )
+        return TruthFile(self.truth, options, self.truth_negative)
+
+
+TruthSettings = Annotated[TruthFlags, Parameter(name="*")]
 
 
 def scenes_and_labels(
@@ -194,10 +251,7 @@ def resolve(preset: str, overrides: TrainConfig, method: str = "t-honecls") -> T
     given = given_settings(overrides)
     if method not in METHODS:
         raise unknown_method(method)
-    if not METHODS[method].network:
-        for name in given.keys() - {"unlabeled", "device"}:
-            flag = f"--{name.replace('_', '-')}"
-            raise ConfigError(f"{method} trains no network and has no use for {flag}: leave it out")
+    METHODS[method].refuse_unused(given)
     return METHODS[method].configure(PRESETS[preset], **given)
 
 
@@ -286,3 +340,6 @@ def _shown(value: object) -> str:
     if isinstance(value, float) and not value.is_integer():
         return f"{value:.4g}"
     return f"{value:.0f}" if isinstance(value, float) and abs(value) < 1e15 else str(value)
+
+
+# Commands import what they run: help and typos must not wait for it.

@@ -17,15 +17,7 @@ from thonecls.benchmark.maps import find_lost_maps
 from thonecls.benchmark.records import Results
 from thonecls.benchmark.run import estimate
 from thonecls.benchmark.tables import metric_name
-from thonecls.benchmark.targets import (
-    ALL,
-    check_place,
-    is_images,
-    is_present,
-    known_places,
-    score_of,
-    where_from,
-)
+from thonecls.benchmark.targets import ALL, check_place, data_of, known_places
 from thonecls.cli.app import errors
 from thonecls.errors import ConfigError
 from thonecls.methods.costs import in_words
@@ -67,7 +59,7 @@ def narrow(
         if dataset not in known_places():
             raise ConfigError(f"there is no dataset {dataset!r}: `thonecls datasets` lists them")
         own = [target for name, target in study.places if name == dataset]
-        known = own or ([ALL] if is_images(dataset) else [])
+        known = own or [target for target in data_of(dataset).classes if target == ALL]
         if not (targets or known):
             raise ConfigError(f"say which classes of {dataset} to map: --target NUMBER")
         study = replace(study, places=tuple((dataset, t) for t in targets or known))
@@ -94,11 +86,13 @@ def narrow(
 
 def name_missing(cells: list[Cell], root: Path) -> set[str]:
     """The datasets that are not on this machine; each is named, with how to get it."""
-    missing = [d for d in dict.fromkeys(c.dataset for c in cells) if not is_present(d, root)]
+    missing = [
+        d for d in dict.fromkeys(c.dataset for c in cells) if not data_of(d).is_present(d, root)
+    ]
     for name in missing:
         errors.print(
             f"[yellow]not here:[/yellow] {name} is not in {escape(str(root))}. "
-            f"{escape(where_from(name))}",
+            f"{escape(data_of(name).where)}",
             soft_wrap=True,
         )
     return set(missing)
@@ -175,7 +169,7 @@ def run_under_bar(cells: list[Cell], out: Path, *, quiet: bool, **options: Any) 
             bar.update(task, description=escape(str(cell)))
 
         def on_record(cell: Cell, facts: dict[str, Any]) -> None:
-            name = score_of(cell.dataset)
+            name = data_of(cell.dataset).score
             ended = (
                 f"{metric_name(name)} {facts['scores'][name]:.2f}"
                 if "scores" in facts

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from thonecls.method.procedure import Progress
+from thonecls.method.progress import Progress
 
 Form = Literal["bar", "json"]
 OFTEN = 0.1  # seconds between two lines of one stage

@@ -13,8 +13,8 @@ from torch.nn.functional import softplus
 from thonecls.images.data import ItemBatch
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
-from thonecls.method.losses import positive_loss
 from thonecls.method.procedure import Procedure, StepLosses
+from thonecls.method.taylor import positive_loss
 
 BETAS = (0.5, 0.99)  # of Adam, in vPU's and P3MIX's experiments and in the paper's on images
 USUAL_BETAS = (0.9, 0.999)

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlparse
 from thonecls.errors import FileError
 from thonecls.io.arrays import ENDINGS as ARRAYS
 from thonecls.io.raster import open_gdal
-from thonecls.io.raster.folder import RASTERS
+from thonecls.io.raster.gdal import RASTERS
 
 LIST, STAC = ".txt", (".json", ".geojson")
 CUBES = (".nc", ".nc4", ".h5", ".hdf5", ".he5")

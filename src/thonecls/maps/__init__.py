@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from thonecls.maps.cogs import disk_errors
-from thonecls.maps.geometry import scene_grid, write_geometry
+from thonecls.maps.cogs import disk_errors, scene_grid, write_geometry
 from thonecls.maps.layers import MAP, PROBABILITY, LayerWriter, MapWriter
 from thonecls.maps.measure import Measure
 from thonecls.maps.polygons import write_polygons

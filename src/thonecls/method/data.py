@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from thonecls.method.collage import Collage, Pool, build_pool
 from thonecls.method.frozen import average, freeze
 from thonecls.method.model import Model
 from thonecls.method.net import FreeOCNet
+from thonecls.method.procedure import TrainingData
 from thonecls.method.sampler import pseudo_batches
 from thonecls.scene import (
     BandStatistics,
@@ -29,7 +30,38 @@ from thonecls.scene import (
     read_all,
     standardize,
 )
-from thonecls.splits import Labels, check_labels, check_positives, draw_labels, positive_mask
+from thonecls.splits import (
+    Labels,
+    check_labels,
+    check_positives,
+    draw_labels,
+    positive_mask,
+)
+
+
+class LabelledData(TrainingData[Any, Model], Protocol):
+    """The data of a scene, whole or as collages."""
+
+    @property
+    def positives(self) -> NDArray[np.int64]:
+        """Flat indices in the scene, by which labels are numbered."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the scene."""
+
+    def all_logits(self, net: nn.Module) -> tuple[Tensor, Tensor]:
+        """Logits of all positives, and of the unlabeled pixels beside them."""
+
+    def features(self, net: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
+        """What the network's head reads at the positive and unlabeled pixels of a batch."""
+
+    def hold_out(self, generator: torch.Generator) -> tuple[Self, Self]:
+        """Without a tenth of its labels, and with those alone."""
+
+    def only(self, positives: NDArray[np.int64]) -> Self:
+        """The data with some of its positives, by their number."""
+
 
 Pixels = tuple[Tensor, Tensor]  # flat indices of positive and of unlabeled ones
 ROUNDS = 2  # collages that every positive is judged in

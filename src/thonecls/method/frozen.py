@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, interpolate
 
-from thonecls.method.net import ChannelGate, FreeOCNet, SceneNorm
+from thonecls.method.masked import SceneNorm
+from thonecls.method.net import ChannelGate, FreeOCNet
 
 STRIDE = 8  # of the coarsest level; windows must start at its multiples
 Affine = tuple[Tensor, Tensor | None]  # weight and bias of a convolution

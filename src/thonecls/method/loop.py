@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import copy
-import hashlib
-import json
-import platform
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -18,10 +14,17 @@ from torch import nn
 from thonecls.errors import TrainingError
 from thonecls.method.checkpoint import Checkpointer, State
 from thonecls.method.config import TrainConfig
-from thonecls.method.procedure import B, Control, EpochMetrics, M, Procedure, Progress, TrainingData
+from thonecls.method.procedure import B, M, Procedure, TrainingData
+from thonecls.method.progress import (
+    Control,
+    EpochMetrics,
+    Progress,
+    fingerprint,
+    history_of,
+    training_facts,
+)
 from thonecls.method.store import part
 from thonecls.method.teacher import DECAYS, ema_update_
-from thonecls.version import __version__, commit
 
 SETTLED_OVER = 3  # epochs over which the fall is averaged
 BEST = "best"  # in the memory: the least validation loss, when, and the network's weights
@@ -47,7 +50,7 @@ def run(
     """
     procedure, control = procedure or Procedure(), control or Control()
     state = _start(data, config, procedure, generator, start)
-    known = _fingerprint(config, data, procedure, state) if control.checkpoint is not None else ""
+    known = fingerprint(config, data, procedure, state) if control.checkpoint is not None else ""
     checkpointer = Checkpointer(control.checkpoint, known, control.checkpoint_every)
     if control.resume:
         checkpointer.restore_(state)
@@ -58,7 +61,7 @@ def run(
         facts = {
             **training_facts(config, data),
             "seconds": round(state.seconds, 3),
-            "history": _history(state),
+            "history": history_of(state),
             "finished": _finished(state, config),
         }
         net = state.teacher if config.ema else state.student
@@ -191,34 +194,3 @@ def _progress(
 ) -> Progress[M]:
     figures = EpochMetrics(*(total / state.step for total in state.sums))
     return Progress(state.epoch + 1, config.epochs, state.step, steps, figures, pixels, snapshot)
-
-
-def _fingerprint(
-    config: TrainConfig, data: TrainingData[B, Any], procedure: Procedure[B], start: State
-) -> str:
-    """Tells one training from another: settings, data, procedure, network and random numbers."""
-    digest = hashlib.sha256(json.dumps(asdict(config)).encode())
-    shapes = {name: list(value.shape) for name, value in start.student.state_dict().items()}
-    digest.update(json.dumps([procedure.name, shapes]).encode())
-    digest.update(start.shuffle.numpy().tobytes())
-    for piece in data.identity:
-        digest.update(piece)
-    return digest.hexdigest()
-
-
-def _history(state: State) -> dict[str, list[float]]:
-    """Every figure by epoch."""
-    columns = (
-        zip(*state.history, strict=True) if state.history else [[]] * len(EpochMetrics._fields)
-    )
-    return {name: list(column) for name, column in zip(EpochMetrics._fields, columns, strict=True)}
-
-
-def training_facts(config: TrainConfig, data: TrainingData[Any, Any]) -> dict[str, Any]:
-    """What a model remembers of its training, ready for JSON."""
-    return {
-        "config": asdict(config),
-        **data.facts(),
-        "versions": {"thonecls": __version__, "commit": commit(), "torch": torch.__version__},
-        "python": platform.python_version(),
-    }

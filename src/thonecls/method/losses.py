@@ -17,46 +17,10 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 
 from thonecls.errors import ConfigError
+from thonecls.method.taylor import at_least_float32, series_of, taylor_variational, variational
 
 Surrogate = Literal["sigmoid", "logistic"]
 Reduction = Literal["balanced", "pooled"]
-
-
-def taylor_variational(positive: Tensor, unlabeled: Tensor, order: int = 2) -> Tensor:
-    """Taylor variational loss, Eq. 12 of the paper: -Σ_{i=1..order} s^i / i - E_p[log f].
-
-    The unlabeled part is bounded below by minus the harmonic number of `order`, and each
-    unlabeled pixel weighs (1 - s^order) / Σf <= order / n_u: it cannot dominate.
-
-    >>> z = torch.tensor([0.0, 0.0])
-    >>> round(taylor_variational(z, z, order=1).item(), 4)  # -1/2 + log 2
-    0.1931
-    """
-    # sigmoid(-z), not 1 - sigmoid(z): the latter loses small s to cancellation.
-    s = torch.sigmoid(-_at_least_float32(unlabeled)).mean()
-    return positive_loss(positive) - _series(s, order)
-
-
-def variational(positive: Tensor, unlabeled: Tensor) -> Tensor:
-    """Variational loss, Eq. 4 of the paper: log m - E_p[log f]. Unbounded below.
-
-    >>> z = torch.tensor([0.0, 0.0])
-    >>> round(variational(z, z).item(), 4)
-    0.0
-    """
-    log_f = logsigmoid(_at_least_float32(unlabeled))
-    count = torch.tensor(float(log_f.numel()), device=log_f.device, dtype=log_f.dtype)
-    return torch.logsumexp(log_f, 0) - count.log() + positive_loss(positive)
-
-
-def positive_loss(positive: Tensor) -> Tensor:
-    """The positive part that both losses share: -E_p[log f]."""
-    return -logsigmoid(_at_least_float32(positive)).mean()
-
-
-def _at_least_float32(logits: Tensor) -> Tensor:
-    """Half precision is raised to float32, also inside autocast; the rest passes."""
-    return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
 
 
 def upu(
@@ -139,7 +103,7 @@ def oc(
     The focal factor (1 - f)^focus carries a gradient, and is constant above f = 0.999.
     """
     loss = _SURROGATES[surrogate]
-    positive, unlabeled = _at_least_float32(positive), _at_least_float32(unlabeled)
+    positive, unlabeled = at_least_float32(positive), at_least_float32(unlabeled)
     # log(1 - f), held where f reaches 0.999
     log_rest = torch.clamp(logsigmoid(-positive), min=torch.tensor(0.001).log().item())
     of_positive = (loss(positive) * torch.exp(focus * log_rest)).mean()
@@ -206,14 +170,14 @@ def tce(
 ) -> Tensor:
     """Taylor cross-entropy Σ_{i=1..order} (1 - p_y)^i / i (Feng 2020), per sample."""
     return _unlabeled_as_negative(
-        lambda z: _series(torch.sigmoid(z), order), positive, unlabeled, reduction
+        lambda z: series_of(torch.sigmoid(z), order), positive, unlabeled, reduction
     )
 
 
 def dist_pu(positive: Tensor, unlabeled: Tensor, prior: float) -> Tensor:
     """Label-distribution term of Dist-PU (Zhao 2022): (1 - E_p f) + |E_u f - pi| / (2 pi)."""
-    gap = torch.sigmoid(_at_least_float32(unlabeled)).mean() - _prior(prior)
-    return torch.sigmoid(-_at_least_float32(positive)).mean() + gap.abs() / (2 * prior)
+    gap = torch.sigmoid(at_least_float32(unlabeled)).mean() - _prior(prior)
+    return torch.sigmoid(-at_least_float32(positive)).mean() + gap.abs() / (2 * prior)
 
 
 def vpu(positive: Tensor, unlabeled: Tensor, mix: float = 0.3) -> Tensor:
@@ -235,7 +199,7 @@ def lbe(positive: Tensor, unlabeled: Tensor, e_positive: Tensor, e_unlabeled: Te
     -E_p[log h + log e] - E_u[q (log h + log(1 - e)) + (1 - q) log(1 - h)].
     Its gradient is that of -E_p[log h e] - E_u[log(1 - h e)], the likelihood of the labels.
     """
-    p, u, ep, eu = map(_at_least_float32, (positive, unlabeled, e_positive, e_unlabeled))
+    p, u, ep, eu = map(at_least_float32, (positive, unlabeled, e_positive, e_unlabeled))
     with torch.no_grad():
         # The odds of q are those of h times 1 - e.
         q = torch.sigmoid(u + logsigmoid(-eu))
@@ -258,7 +222,7 @@ def pubn(
     scene that the negatives stand for. Without negatives rho is 0 and they may be none.
     """
     loss = _SURROGATES["logistic"]
-    p, u, n = map(_at_least_float32, (positive, unlabeled, negative))
+    p, u, n = map(at_least_float32, (positive, unlabeled, negative))
     of_p, of_u, of_n = weights
     total = _prior(prior) * (loss(p) + of_p * loss(-p)).mean() + (of_u * loss(-u)).mean()
     return total + known * ((1 + of_n) * loss(-n)).mean() if len(n) else total
@@ -273,7 +237,7 @@ def pubn_kinds(
     """
     gain, rest = _risks(positive, unlabeled, prior, "logistic")
     if len(negative):
-        loss, n = _SURROGATES["logistic"], _at_least_float32(negative)
+        loss, n = _SURROGATES["logistic"], at_least_float32(negative)
         gain, rest = gain + known * loss(n).mean(), rest - known * loss(-n).mean()
     return _kept_above(gain, rest)
 
@@ -311,11 +275,11 @@ def pan_value(
 
 def pan_coupling(d_unlabeled: Tensor, c_unlabeled: Tensor, eps: float = 0.0) -> Tensor:
     """E_u[(log(1 - C) - log C) (2D - 1)], all that C sees of the game; eps > 0 bounds it."""
-    z = _at_least_float32(c_unlabeled)
+    z = at_least_float32(c_unlabeled)
     difference = -z  # of the two logarithms
     if eps > 0:
         difference = torch.log(torch.sigmoid(-z) + eps) - torch.log(torch.sigmoid(z) + eps)
-    return (difference * torch.tanh(_at_least_float32(d_unlabeled) / 2)).mean()
+    return (difference * torch.tanh(at_least_float32(d_unlabeled) / 2)).mean()
 
 
 def pan_value_reference(
@@ -327,9 +291,9 @@ def pan_value_reference(
     eps: float = 0.01,
 ) -> Tensor:
     """The game as PAN's authors coded it: sums, and a hinge on as many unlabeled as positive."""
-    d_p, d_u = (torch.sigmoid(_at_least_float32(z)) for z in (d_positive, d_unlabeled))
+    d_p, d_u = (torch.sigmoid(at_least_float32(z)) for z in (d_positive, d_unlabeled))
     first = d_u[: len(d_p)]
-    rest = torch.sigmoid(-_at_least_float32(d_unlabeled)[: len(d_p)]).mean().detach()
+    rest = torch.sigmoid(-at_least_float32(d_unlabeled)[: len(d_p)]).mean().detach()
     level = torch.log(rest.clamp(min=torch.finfo(rest.dtype).tiny))  # 1 - rest may round to 1
     hinge = torch.clamp(torch.log(1 - first + eps) - level, min=0)
     coupling = pan_coupling(d_unlabeled, c_unlabeled, eps) * len(d_u)
@@ -338,7 +302,7 @@ def pan_value_reference(
 
 def _mixup(positive: Tensor, unlabeled: Tensor) -> Tensor:
     """E over weights g and pairs of (log t - log f~)^2, t = g f(u) + 1 - g, f~ of the mixture."""
-    p, u = _at_least_float32(positive)[:, None], _at_least_float32(unlabeled)[None, :]
+    p, u = at_least_float32(positive)[:, None], at_least_float32(unlabeled)[None, :]
     total = torch.zeros_like(u[0, 0])
     for g, share in _beta_quadrature():
         total = total + share * mixup_term(g, u, logsigmoid(g * u + (1 - g) * p)).mean()
@@ -364,7 +328,7 @@ def _risks(
 ) -> tuple[Tensor, Tensor]:
     """pi R_p+, and the negative risk R_u- - pi R_p-."""
     loss = _SURROGATES[surrogate]
-    positive, unlabeled = _at_least_float32(positive), _at_least_float32(unlabeled)
+    positive, unlabeled = at_least_float32(positive), at_least_float32(unlabeled)
     pi = _prior(prior)
     return pi * loss(positive).mean(), loss(-unlabeled).mean() - pi * loss(-positive).mean()
 
@@ -389,21 +353,11 @@ def _unlabeled_as_negative(
     loss: Callable[[Tensor], Tensor], positive: Tensor, unlabeled: Tensor, reduction: Reduction
 ) -> Tensor:
     """A loss of the logit of the wrong class: the means of both kinds added, or one mean of all."""
-    on_positive = loss(-_at_least_float32(positive))
-    on_unlabeled = loss(_at_least_float32(unlabeled))
+    on_positive = loss(-at_least_float32(positive))
+    on_unlabeled = loss(at_least_float32(unlabeled))
     if reduction == "pooled":
         return torch.cat([on_positive, on_unlabeled]).mean()
     return on_positive.mean() + on_unlabeled.mean()
-
-
-def _series(s: Tensor, order: int) -> Tensor:
-    """Σ_{i=1..order} s^i / i, by Horner: s (1 + s (1/2 + s (1/3 + ...)))."""
-    if order < 1:
-        raise ConfigError(f"the Taylor order must be 1 or more. Got {order} instead; try 2")
-    series = torch.zeros_like(s)
-    for i in range(order, 0, -1):
-        series = s * (1 / i + series)
-    return series
 
 
 def find_loss(name: str) -> Callable[..., Tensor]:

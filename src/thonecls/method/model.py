@@ -16,7 +16,8 @@ from torch import Tensor
 from thonecls.errors import ConfigError, ModelError
 from thonecls.method import store
 from thonecls.method.frozen import HALO, STRIDE, FrozenNet
-from thonecls.method.net import WIDTHS, ChannelGate, FreeOCNet, SceneNorm
+from thonecls.method.masked import SceneNorm
+from thonecls.method.net import WIDTHS, ChannelGate, FreeOCNet
 from thonecls.method.novelty import Novelty
 from thonecls.method.store import check_network, check_weights
 from thonecls.scene import (

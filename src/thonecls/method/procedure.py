@@ -10,7 +10,6 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import torch
@@ -18,8 +17,9 @@ from torch import Tensor, nn
 
 from thonecls.errors import ConfigError
 from thonecls.method.checkpoint import State
-from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig
-from thonecls.method.losses import SHARED, find_loss, positive_loss
+from thonecls.method.config import TrainConfig
+from thonecls.method.losses import SHARED, find_loss
+from thonecls.method.taylor import positive_loss
 from thonecls.method.teacher import CONSISTENCIES
 
 B = TypeVar("B")
@@ -64,59 +64,6 @@ class StepLosses(NamedTuple):
     unlabeled: Tensor
     consistency: Tensor
     share: Tensor
-
-
-class EpochMetrics(NamedTuple):
-    """Means over an epoch's steps.
-
-    share: the mean probability of the unlabeled items, by the teacher where it is evaluated;
-    gradient_norm: before clipping.
-    """
-
-    loss: float
-    positive: float
-    unlabeled: float
-    consistency: float
-    share: float
-    gradient_norm: float
-
-
-@dataclass(frozen=True)
-class Progress(Generic[M_co]):
-    """Where training stands: epoch and step count from 1; metrics are means since the epoch began.
-
-    Every step sees so many `pixels`, all of a scene within the budget; snapshot() gives the model
-    as it is now.
-    """
-
-    epoch: int
-    epochs: int
-    step: int
-    steps: int
-    metrics: EpochMetrics
-    pixels: int
-    snapshot: Callable[[], M_co]
-
-    @property
-    def figures(self) -> EpochMetrics:
-        """The metrics, by their name in earlier versions."""
-        return self.metrics
-
-
-@dataclass(frozen=True)
-class Control(Generic[M]):
-    """How a training is watched and kept.
-
-    `on_epoch` and `on_step` report progress; when `on_step` returns True, training ends there with
-    a usable model. With a `checkpoint` path the state is kept there every so many seconds and at
-    the end; with `resume`, training goes on from it if it exists, to the same bits.
-    """
-
-    on_epoch: Callable[[Progress[M]], None] | None = None
-    on_step: Callable[[Progress[M]], bool | None] | None = None
-    checkpoint: Path | None = None
-    checkpoint_every: float = CHECKPOINT_SECONDS
-    resume: bool = False
 
 
 def new_optimizer(net: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:

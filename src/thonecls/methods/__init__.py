@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from thonecls.lazy import lazy_exports
-from thonecls.methods.catalogue import IMAGE_METHODS, METHODS, Method, unknown_method
+from thonecls.methods.catalogue import IMAGE_METHODS, METHODS, unknown_method
+from thonecls.methods.method import Method
 
 if TYPE_CHECKING:
     from thonecls.methods.scenes import label_spectra as label_spectra

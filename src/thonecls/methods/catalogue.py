@@ -8,72 +8,49 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from typing import Any
 
 from thonecls.errors import ConfigError
-from thonecls.method.config import TrainConfig
+from thonecls.method.config import PRESETS
+from thonecls.methods.costs import network_costs
+from thonecls.methods.method import Learning, Method
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from thonecls.splits import Labels
-
-Kind = Literal["the scene", "windows about a pixel", "single spectra", "images"]
-
-
-@dataclass(frozen=True)
-class Method:
-    """A way to tell one class from the rest; call it with a scene or images, labels and a seed.
-
-    On a scene the result is an (H, W) float32 map in [0, 1], NaN on nodata, and above 0.5 where the
-    class is; on images the probability of each test image, (n,).
-    on: what it looks at; needs_prior: whether it must be told the share of the class; extra: what
-    to install for it; settings: of a network, what it sets in the one training loop, None where no
-    network is trained; negatives: whether it has a use for places where the class is not;
-    takes_apart: whether it wants them by themselves, not among the unlabeled; coverage: whether it
-    asks where labels come from.
-    """
-
-    name: str
-    on: Kind
-    minimises: str
-    paper: str
-    constants: str = ""
-    needs_prior: bool = False
-    extra: str = ""
-    settings: Mapping[str, Any] | None = None
-    negatives: bool = False
-    coverage: bool = False
-    takes_apart: bool = False
-
-    @property
-    def network(self) -> bool:
-        """Whether it trains a network: in many steps, with checkpoints, on a GPU where there is."""
-        return self.settings is not None
-
-    def configure(self, base: TrainConfig, **change: Any) -> TrainConfig:
-        """The settings on top of a preset; `change` overrides both."""
-        return replace(base, **{**(self.settings or {}), **change})
-
-    def card(self) -> dict[str, Any]:
-        """What `thonecls methods --json` tells of it."""
-        told = ("minimises", "paper", "constants", "needs_prior", "network")
-        own = ("name", *told) if self.on == "images" else (*told, "extra", "on")
-        return {name: getattr(self, name) for name in own}
-
-    def __call__(
-        self, data: Any, labels: Labels, seed: int = 0, **options: Any
-    ) -> NDArray[np.float32]:
-        """data: a `Scene` or `Images`."""
-        if self.on == "images":
-            from thonecls.methods.images import score_images
-
-            return score_images(self, data, labels, seed, **options)
-        from thonecls.methods.scenes import score_scene
-
-        return score_scene(self, data, labels, seed, **options)
+NETWORK = Learning(
+    "scenes",
+    "in steps",
+    "scenes:score_scene",
+    "scenes:measure_network",
+    "method:on_preset",
+    presets=PRESETS,
+    several=True,
+    calibrated=True,
+    costs=network_costs,
+)
+AT_ONCE = Learning(
+    "scenes",
+    "at once",
+    "scenes:score_scene",
+    "scenes:measure_at_once",
+    "method:on_preset",
+    uses=("unlabeled", "device"),
+)
+ON_IMAGES = Learning(
+    "images",
+    "in steps",
+    "images:score_images",
+    "images:measure_network",
+    "images:network_settings",
+    uses=("batches", "device", "epochs", "order", "rate", "unlabeled", "weight_decay"),
+)
+TREES = Learning(
+    "images",
+    "at once",
+    "images:score_images",
+    "images:measure_trees",
+    "images:tree_settings",
+    uses=("unlabeled",),
+)
 
 
 # The baselines share the paper's schedule; they are single networks, without clipping.
@@ -81,298 +58,383 @@ ALONE: dict[str, Any] = {"beta": 0.0, "ema": False, "clip": 1e9, "members": 0, "
 
 
 def _network(
-    name: str, own: dict[str, Any], minimises: str, paper: str, constants: str = "", **facts: Any
+    own: dict[str, Any], minimises: str, paper: str, constants: str = "", **facts: Any
 ) -> Method:
     """A method on FreeOCNet; own: what it sets in the training loop."""
-    return Method(
-        name, "the scene", minimises, paper, constants, settings=own, negatives=True, **facts
-    )
+    usual: dict[str, Any] = {
+        "learning": NETWORK,
+        "on": "the scene",
+        "learn": "thonecls.method.fit:fit_on",
+        "score": "scenes:score_by_network",
+        "negatives": True,
+    }
+    return Method(minimises, paper, constants, settings=own, **{**usual, **facts})
 
 
 def _loss(name: str, minimises: str, paper: str, constants: str = "", **facts: Any) -> Method:
     """A network alone, with the loss of that name."""
-    return _network(name, {"loss": name, **ALONE}, minimises, paper, constants, **facts)
+    return _network({"loss": name, **ALONE}, minimises, paper, constants, **facts)
 
 
-def _spectral(name: str, minimises: str, paper: str, constants: str = "", **facts: Any) -> Method:
-    return Method(name, "single spectra", minimises, paper, constants, **facts)
+def _at_once(minimises: str, paper: str, constants: str = "", **facts: Any) -> Method:
+    """A method that trains no network."""
+    return Method(minimises, paper, constants, learning=AT_ONCE, **facts)
 
 
-def _images(name: str, minimises: str, paper: str, constants: str = "", **facts: Any) -> Method:
+def _spectral(minimises: str, paper: str, constants: str = "", **facts: Any) -> Method:
+    """A method on single spectra: that of the same name in `spectral.SPECTRAL`."""
+    where = {"learn": "scenes:fit_spectra", "score": "scenes:score_spectra"}
+    return _at_once(minimises, paper, constants, on="single spectra", **where, **facts)
+
+
+def _images(minimises: str, paper: str, constants: str = "", **facts: Any) -> Method:
     """A method on images; what it sets is in `image_training.TRAININGS`."""
-    return Method(name, "images", minimises, paper, constants, **{"settings": {}, **facts})
+    usual: dict[str, Any] = {
+        "learning": ON_IMAGES,
+        "learn": "images:train_images",
+        "score": "images:score_by_network",
+    }
+    return Method(minimises, paper, constants, on="images", **{**usual, **facts})
 
 
-ON_SCENES = (
-    Method(
-        "density-ratio",
-        "windows about a pixel",
-        "squared error of the ratio of densities, in closed form",
-        "Kanamori 2009",
-        "60 components, windows of up to 13 pixels, cut by labels left out",
-        negatives=True,
-        coverage=True,
-    ),
-    Method(
-        "auto",
-        "windows about a pixel",
-        "what the density ratio does, or the method on spectra that finds labels left out better",
-        "ours",
-        "PAUC better by 15 or more; labels left out by place",
-        negatives=True,
-        coverage=True,
-    ),
-    _network(
-        "t-honecls",
-        {},
-        "Taylor variational loss + KL to an EMA teacher",
-        "Zhao 2023",
-        "order 2, β 0.5, α 0.99, clip 6",
-    ),
-    _network(
-        "taylor",
-        {"beta": 0.0, "ema": False},
-        "Taylor variational loss, no teacher",
-        "Zhao 2023",
-        "order 2, clip 6",
-    ),
-    _loss("variational", "variational loss alone; the paper's tables call it vPU", "Chen 2020"),
-    _network(  # clipped: its MixUp term has no bound; it chooses its epoch by itself
-        "vpu",
-        {"loss": "vpu", **ALONE, "clip": 6.0},
-        "variational loss + MixUp; epoch by held-out loss; probability over its maximum",
-        "Chen 2020",
-        "weight 0.3, Beta(0.3, 0.3), 10 % held out, clip 6",
-    ),
-    _loss("nnpu", "non-negative PU risk", "Kiryo 2017", "sigmoid, β 0, γ 1", needs_prior=True),
-    _loss("upu", "unbiased PU risk", "du Plessis 2015", "sigmoid", needs_prior=True),
-    _loss(
-        "imb-nnpu",
-        "non-negative PU risk of a class as large as the rest",
-        "Su 2021",
-        "sigmoid, balance 0.5; as published but for the network",
-        needs_prior=True,
-    ),
-    _loss("abs-negative", "PU risk, |negative part|", "Zhao 2022", "sigmoid", needs_prior=True),
-    _network(
-        "oc",
-        {"loss": "oc", "warmup": 20, "warmup_loss": "oc-warmup", **ALONE},
-        "focal positive risk + |negative risk|",
-        "Zhao 2022 (HOneCls)",
-        "weight 0.3, focus 0.1, 20 epochs of cross-entropy first",
-        needs_prior=True,
-    ),
-    _loss(
-        "dist-pu",
-        "label distribution term of Dist-PU",
-        "Zhao 2022 (Dist-PU)",
-        "sigmoid",
-        needs_prior=True,
-    ),
-    _loss("bce", "cross-entropy, unlabeled as negatives", "supervised classifier"),
-    _loss("mse", "squared error, unlabeled as negatives", "Ghosh 2017"),
-    _loss("gce", "generalised cross-entropy", "Zhang 2018", "q 0.3"),
-    _loss("sce", "symmetric cross-entropy", "Wang 2019", "0.01 forward, 4 reverse"),
-    _network(
-        "tce",
-        {"loss": "tce", "order": 6, **ALONE},
-        "Taylor cross-entropy of each pixel",
-        "Feng 2020",
-        "order 6",
-    ),
-    _network(  # its map moves in every second epoch only
-        "pan",
-        {"loss": "bce", "settle": 0.0, **ALONE},
-        "game of a classifier and a P-U discriminator",
-        "Hu 2021",
-        "λ 1e-4, eps 0.01",
-    ),
-    _network(
-        "pan-reference",
-        {"loss": "bce", "settle": 0.0, **ALONE},
-        "the same with the hinge and sums of its authors' code",
-        "Hu 2021",
-        "λ 1e-4, eps 0.01",
-    ),
-    _network(  # its discriminator, which is all that learns
-        "pan-as-run",
-        {"loss": "bce", **ALONE},
-        "what the paper's PAN column amounts to: cross-entropy, as `bce`",
-        "Zhao 2023",
-    ),
-    _network(  # its map is that of the average, which the loop keeps
-        "ncpu",
-        {"loss": "bce", "beta": 0.0, "warmup": 5, "members": 0, "patience": 0},
-        "cross-entropy of prototypes' labels + 2 √(1 - cos) of pairs of a class, in a twin network",
-        "Zhao 2026 (NcPU)",
-        "momentum 0.99, temperature 0.1; adapted: 5 epochs of cross-entropy first, labels given "
-        "anew at every step, one view, the head's features",
-    ),
-    _network(
-        "lbe",
-        {"loss": "bce", "warmup": 5, **ALONE},
-        "likelihood of labels that likelier pixels are likelier to have, by EM",
-        "Gong 2021 (LBE)",
-        "adapted: both probabilities by one network with two heads, 5 epochs of cross-entropy "
-        "first, as many P as U",
-    ),
-    _network(
-        "pusb",
-        {"loss": "nnpu:surrogate=logistic", **ALONE},
-        "non-negative PU risk; the share that the prior says is mapped",
-        "Kato 2019 (PUSB)",
-        "logistic; as published but for the network",
-        needs_prior=True,
-    ),
-    _network(
-        "pubn",
-        {"loss": "nnpu:surrogate=logistic", **ALONE},
-        "PU risk with negatives of some kinds; weights by a network that tells labelled kinds",
-        "Hsieh 2019 (PUbN)",
-        "logistic, τ 0.7; adapted: the negatives' share by BBE, PUbN\\N where there are none",
-        needs_prior=True,
-        takes_apart=True,
-    ),
-    _network(
-        "dist-pu-full",
-        {"loss": "dist-pu", "settle": 0.0, **ALONE},
-        "label distribution; then also entropies and MixUp of pseudo-labels",
-        "Zhao 2022 (Dist-PU)",
-        "Beta(6, 6); adapted: half of the epochs for either phase, logits mixed, pseudo-labels by "
-        "the network when the epoch began",
-        needs_prior=True,
-    ),
-    _network(
-        "p3mix-e",
-        {"loss": "bce", **ALONE},
-        "cross-entropy, u near the boundary mixed with p near it, early learning regularised",
-        "Li 2022",
-        "bound 0.85, pool from epoch 10; adapted: logits mixed, pool of half of a step's p",
-    ),
-    _network(
-        "p3mix-c",
-        {"loss": "bce", **ALONE},
-        "the same, sure u relabelled instead",
-        "Li 2022",
-        "bound 0.8, pool from epoch 10; adapted: as above",
-    ),
-    _network(  # it chooses its epoch by itself
-        "t-honecls-selected",
-        {"members": 0, "patience": 0, "settle": 0.0},
-        "as t-honecls; the epoch by vPU's held-out loss",
-        "Zhao 2023, Chen 2020",
-        "order 2, β 0.5, α 0.99, clip 6, 10 % held out",
-    ),
-    _spectral("sam", "angle to the mean spectrum", "Kruse 1993", "recall 0.9"),
-    _spectral("matched-filter", "background energy, 1 on the target", "Robey 1992", "recall 0.9"),
-    _spectral(
-        "cem", "output energy under a constraint on the target", "Harsanyi 1993", "recall 0.9"
-    ),
-    _spectral("ace", "whitened angle to the target", "Kraut 2005", "recall 0.9"),
-    _spectral(
-        "ocsvm", "one-class margin around the positives", "Schölkopf 2001", "ν 0.1, recall 0.9"
-    ),
-    _spectral(
-        "isolation-forest",
-        "isolation depth among the positives",
-        "Liu 2008",
-        "100 trees, recall 0.9",
-    ),
-    _spectral(
-        "biased-svm",
-        "hinge with two costs, chosen by recall² / share",
-        "Liu 2003",
-        "at most 1500 unlabeled",
-    ),
-    _spectral(
-        "pu-bagging",
-        "trees on positives against random unlabeled",
-        "Mordelet 2014",
-        "100 trees",
-        extra="methods",
-    ),
-    _spectral(
-        "elkan-noto",
-        "P-vs-U classifier over its mean on positives",
-        "Elkan 2008",
-        "20 % held out",
-        extra="methods",
-    ),
-    _spectral(
-        "maxent",
-        "relative entropy to the background",
-        "Phillips 2006",
-        "20 MNF components, recall 0.9",
-        extra="methods",
-    ),
-)
+def _trees(minimises: str, paper: str, constants: str = "", **facts: Any) -> Method:
+    """A method on images that trains no network."""
+    where = {"learn": "images:score_by_trees", "score": "images:score_by_trees"}
+    return _images(minimises, paper, constants, learning=TREES, **where, **facts)
 
-ON_IMAGES = (
-    _images("taylor", "Taylor variational loss", "Zhao 2023", "order 1, on STL-10 3"),
-    _images(
-        "t-honecls", "the same + KL to an EMA teacher", "Zhao 2023", "order as above, β 0.5, α 0.99"
+
+# What a method is on scenes, and on images.
+CATALOGUE: dict[str, tuple[Method, ...]] = {
+    "density-ratio": (
+        _at_once(
+            "squared error of the ratio of densities, in closed form",
+            "Kanamori 2009",
+            "60 components, windows of up to 13 pixels, cut by labels left out",
+            negatives=True,
+            coverage=True,
+            learn="scenes:fit_density_ratio",
+            score="scenes:score_ratio",
+            on="windows about a pixel",
+        ),
     ),
-    _images("variational", "variational loss alone", "Chen 2020"),
-    _images(
-        "vpu",
-        "the same + MixUp of images; epoch by held-out loss; probability over its maximum",
-        "Chen 2020",
-        "weight 0.03 on CIFAR-10, else 0.3, Beta(0.3, 0.3), 10 % held out",
+    "auto": (
+        _at_once(
+            "what the density ratio does, or the method on spectra that finds labels left out "
+            "better",
+            "ours",
+            "PAUC better by 15 or more; labels left out by place",
+            negatives=True,
+            coverage=True,
+            learn="scenes:fit_best",
+            score="scenes:score_auto",
+            on="windows about a pixel",
+        ),
     ),
-    _images("nnpu", "non-negative PU risk", "Kiryo 2017", "sigmoid, β 0, γ 1", needs_prior=True),
-    _images("upu", "unbiased PU risk", "du Plessis 2015", "sigmoid", needs_prior=True),
-    _images(
-        "dist-pu",
-        "distance of label distributions; then also entropies and MixUp of pseudo-labels",
-        "Zhao 2022 (Dist-PU)",
-        "two phases of 60 epochs, batches of 256, Beta(6, 6)",
-        needs_prior=True,
+    "t-honecls": (
+        _network(
+            {},
+            "Taylor variational loss + KL to an EMA teacher",
+            "Zhao 2023",
+            "order 2, β 0.5, α 0.99, clip 6",
+        ),
+        _images(
+            "Taylor variational loss + KL to an EMA teacher",
+            "Zhao 2023",
+            "order 1, on STL-10 3, β 0.5, α 0.99",
+        ),
     ),
-    _images(
-        "p3mix-e",
-        "cross-entropy, u near the boundary mixed with p near it, early learning regularised",
-        "Li 2022",
-        "200 epochs, bound 0.85, pool 100 from epoch 10",
+    "taylor": (
+        _network(
+            {"beta": 0.0, "ema": False},
+            "Taylor variational loss, no teacher",
+            "Zhao 2023",
+            "order 2, clip 6",
+        ),
+        _images("Taylor variational loss", "Zhao 2023", "order 1, on STL-10 3"),
     ),
-    _images(
-        "p3mix-c",
-        "the same, sure u relabelled instead",
-        "Li 2022",
-        "200 epochs, bound 0.8, pool 100 from epoch 10",
+    "variational": (
+        _loss("variational", "variational loss alone; the paper's tables call it vPU", "Chen 2020"),
+        _images("variational loss alone", "Chen 2020"),
     ),
-    _images(
-        "puet",
-        "PU risk of extremely randomised trees",
-        "Wilton 2022",
-        "100 trees, quadratic, non-negative",
-        needs_prior=True,
-        settings=None,
+    # clipped: its MixUp term has no bound; it chooses its epoch by itself
+    "vpu": (
+        _network(
+            {"loss": "vpu", **ALONE, "clip": 6.0},
+            "variational loss + MixUp; epoch by held-out loss; probability over its maximum",
+            "Chen 2020",
+            "weight 0.3, Beta(0.3, 0.3), 10 % held out, clip 6",
+            learn="vpu:train",
+        ),
+        _images(
+            "the same + MixUp of images; epoch by held-out loss; probability over its maximum",
+            "Chen 2020",
+            "weight 0.03 on CIFAR-10, else 0.3, Beta(0.3, 0.3), 10 % held out",
+        ),
     ),
-    _images(
-        "ncpu",
-        "cross-entropy of prototypes' labels + 2 √(1 - cos) of pairs of a class, in a twin network",
-        "Zhao 2026 (NcPU)",
-        "momentum 0.99, temperature 0.1; adapted: 7-layer network, 5 epochs of cross-entropy "
-        "first, labels given anew at every step, one view",
+    "nnpu": (
+        _loss("nnpu", "non-negative PU risk", "Kiryo 2017", "sigmoid, β 0, γ 1", needs_prior=True),
+        _images("non-negative PU risk", "Kiryo 2017", "sigmoid, β 0, γ 1", needs_prior=True),
     ),
-    _images(
-        "lbe",
-        "likelihood of labels that likelier images are likelier to have, by EM",
-        "Gong 2021 (LBE)",
-        "adapted: both probabilities by one network with two heads, 2 epochs of cross-entropy "
-        "first, as many P as U",
+    "upu": (
+        _loss("upu", "unbiased PU risk", "du Plessis 2015", "sigmoid", needs_prior=True),
+        _images("unbiased PU risk", "du Plessis 2015", "sigmoid", needs_prior=True),
     ),
-    _images(
-        "imb-nnpu",
-        "non-negative PU risk of a class as large as the rest",
-        "Su 2021",
-        "sigmoid, balance 0.5",
-        needs_prior=True,
+    "imb-nnpu": (
+        _loss(
+            "imb-nnpu",
+            "non-negative PU risk of a class as large as the rest",
+            "Su 2021",
+            "sigmoid, balance 0.5; as published but for the network",
+            needs_prior=True,
+        ),
+        _images(
+            "non-negative PU risk of a class as large as the rest",
+            "Su 2021",
+            "sigmoid, balance 0.5",
+            needs_prior=True,
+        ),
     ),
-    _images("bce", "cross-entropy, unlabeled as negatives", "supervised classifier"),
-)
-METHODS: dict[str, Method] = {method.name: method for method in ON_SCENES}
-IMAGE_METHODS: dict[str, Method] = {method.name: method for method in ON_IMAGES}
+    "abs-negative": (
+        _loss("abs-negative", "PU risk, |negative part|", "Zhao 2022", "sigmoid", needs_prior=True),
+    ),
+    "oc": (
+        _network(
+            {"loss": "oc", "warmup": 20, "warmup_loss": "oc-warmup", **ALONE},
+            "focal positive risk + |negative risk|",
+            "Zhao 2022 (HOneCls)",
+            "weight 0.3, focus 0.1, 20 epochs of cross-entropy first",
+            needs_prior=True,
+        ),
+    ),
+    "dist-pu": (
+        _loss(
+            "dist-pu",
+            "label distribution term of Dist-PU",
+            "Zhao 2022 (Dist-PU)",
+            "sigmoid",
+            needs_prior=True,
+        ),
+        _images(
+            "distance of label distributions; then also entropies and MixUp of pseudo-labels",
+            "Zhao 2022 (Dist-PU)",
+            "two phases of 60 epochs, batches of 256, Beta(6, 6)",
+            needs_prior=True,
+        ),
+    ),
+    "bce": (
+        _loss("bce", "cross-entropy, unlabeled as negatives", "supervised classifier"),
+        _images("cross-entropy, unlabeled as negatives", "supervised classifier"),
+    ),
+    "mse": (_loss("mse", "squared error, unlabeled as negatives", "Ghosh 2017"),),
+    "gce": (_loss("gce", "generalised cross-entropy", "Zhang 2018", "q 0.3"),),
+    "sce": (_loss("sce", "symmetric cross-entropy", "Wang 2019", "0.01 forward, 4 reverse"),),
+    "tce": (
+        _network(
+            {"loss": "tce", "order": 6, **ALONE},
+            "Taylor cross-entropy of each pixel",
+            "Feng 2020",
+            "order 6",
+        ),
+    ),
+    # its map moves in every second epoch only
+    "pan": (
+        _network(
+            {"loss": "bce", "settle": 0.0, **ALONE},
+            "game of a classifier and a P-U discriminator",
+            "Hu 2021",
+            "λ 1e-4, eps 0.01",
+            learn="pan:train",
+            check="pan:check",
+        ),
+    ),
+    "pan-reference": (
+        _network(
+            {"loss": "bce", "settle": 0.0, **ALONE},
+            "the same with the hinge and sums of its authors' code",
+            "Hu 2021",
+            "λ 1e-4, eps 0.01",
+            learn="pan:train_reference",
+            check="pan:check",
+        ),
+    ),
+    # its discriminator, which is all that learns
+    "pan-as-run": (
+        _network(
+            {"loss": "bce", **ALONE},
+            "what the paper's PAN column amounts to: cross-entropy, as `bce`",
+            "Zhao 2023",
+        ),
+    ),
+    # its map is that of the average, which the loop keeps
+    "ncpu": (
+        _network(
+            {"loss": "bce", "beta": 0.0, "warmup": 5, "members": 0, "patience": 0},
+            "cross-entropy of prototypes' labels + 2 √(1 - cos) of pairs of a class, in a twin "
+            "network",
+            "Zhao 2026 (NcPU)",
+            "momentum 0.99, temperature 0.1; adapted: 5 epochs of cross-entropy first, labels "
+            "given anew at every step, one view, the head's features",
+            learn="ncpu:train",
+            check="ncpu:check",
+        ),
+        _images(
+            "cross-entropy of prototypes' labels + 2 √(1 - cos) of pairs of a class, in a twin "
+            "network",
+            "Zhao 2026 (NcPU)",
+            "momentum 0.99, temperature 0.1; adapted: 7-layer network, 5 epochs of cross-entropy "
+            "first, labels given anew at every step, one view",
+        ),
+    ),
+    "lbe": (
+        _network(
+            {"loss": "bce", "warmup": 5, **ALONE},
+            "likelihood of labels that likelier pixels are likelier to have, by EM",
+            "Gong 2021 (LBE)",
+            "adapted: both probabilities by one network with two heads, 5 epochs of cross-entropy"
+            " first, as many P as U",
+            learn="lbe:train",
+        ),
+        _images(
+            "likelihood of labels that likelier images are likelier to have, by EM",
+            "Gong 2021 (LBE)",
+            "adapted: both probabilities by one network with two heads, 2 epochs of cross-entropy"
+            " first, as many P as U",
+        ),
+    ),
+    "pusb": (
+        _network(
+            {"loss": "nnpu:surrogate=logistic", **ALONE},
+            "non-negative PU risk; the share that the prior says is mapped",
+            "Kato 2019 (PUSB)",
+            "logistic; as published but for the network",
+            needs_prior=True,
+            learn="pusb:train",
+        ),
+    ),
+    "pubn": (
+        _network(
+            {"loss": "nnpu:surrogate=logistic", **ALONE},
+            "PU risk with negatives of some kinds; weights by a network that tells labelled kinds",
+            "Hsieh 2019 (PUbN)",
+            "logistic, τ 0.7; adapted: the negatives' share by BBE, PUbN\\N where there are none",
+            needs_prior=True,
+            takes_apart=True,
+            learn="pubn:train",
+        ),
+    ),
+    "dist-pu-full": (
+        _network(
+            {"loss": "dist-pu", "settle": 0.0, **ALONE},
+            "label distribution; then also entropies and MixUp of pseudo-labels",
+            "Zhao 2022 (Dist-PU)",
+            "Beta(6, 6); adapted: half of the epochs for either phase, logits mixed, pseudo-"
+            "labels by the network when the epoch began",
+            needs_prior=True,
+            learn="dist_pu:train",
+        ),
+    ),
+    "p3mix-e": (
+        _network(
+            {"loss": "bce", **ALONE},
+            "cross-entropy, u near the boundary mixed with p near it, early learning regularised",
+            "Li 2022",
+            "bound 0.85, pool from epoch 10; adapted: logits mixed, pool of half of a step's p",
+            learn="p3mix:train_e",
+        ),
+        _images(
+            "cross-entropy, u near the boundary mixed with p near it, early learning regularised",
+            "Li 2022",
+            "200 epochs, bound 0.85, pool 100 from epoch 10",
+        ),
+    ),
+    "p3mix-c": (
+        _network(
+            {"loss": "bce", **ALONE},
+            "the same, sure u relabelled instead",
+            "Li 2022",
+            "bound 0.8, pool from epoch 10; adapted: as above",
+            learn="p3mix:train_c",
+        ),
+        _images(
+            "the same, sure u relabelled instead",
+            "Li 2022",
+            "200 epochs, bound 0.8, pool 100 from epoch 10",
+        ),
+    ),
+    # it chooses its epoch by itself
+    "t-honecls-selected": (
+        _network(
+            {"members": 0, "patience": 0, "settle": 0.0},
+            "as t-honecls; the epoch by vPU's held-out loss",
+            "Zhao 2023, Chen 2020",
+            "order 2, β 0.5, α 0.99, clip 6, 10 % held out",
+            learn="vpu:train_selected",
+        ),
+    ),
+    "sam": (_spectral("angle to the mean spectrum", "Kruse 1993", "recall 0.9"),),
+    "matched-filter": (
+        _spectral("background energy, 1 on the target", "Robey 1992", "recall 0.9"),
+    ),
+    "cem": (
+        _spectral("output energy under a constraint on the target", "Harsanyi 1993", "recall 0.9"),
+    ),
+    "ace": (_spectral("whitened angle to the target", "Kraut 2005", "recall 0.9"),),
+    "ocsvm": (
+        _spectral("one-class margin around the positives", "Schölkopf 2001", "ν 0.1, recall 0.9"),
+    ),
+    "isolation-forest": (
+        _spectral("isolation depth among the positives", "Liu 2008", "100 trees, recall 0.9"),
+    ),
+    "biased-svm": (
+        _spectral(
+            "hinge with two costs, chosen by recall² / share", "Liu 2003", "at most 1500 unlabeled"
+        ),
+    ),
+    "pu-bagging": (
+        _spectral(
+            "trees on positives against random unlabeled",
+            "Mordelet 2014",
+            "100 trees",
+            extra="methods",
+        ),
+    ),
+    "elkan-noto": (
+        _spectral(
+            "P-vs-U classifier over its mean on positives",
+            "Elkan 2008",
+            "20 % held out",
+            extra="methods",
+        ),
+    ),
+    "maxent": (
+        _spectral(
+            "relative entropy to the background",
+            "Phillips 2006",
+            "20 MNF components, recall 0.9",
+            extra="methods",
+        ),
+    ),
+    "puet": (
+        _trees(
+            "PU risk of extremely randomised trees",
+            "Wilton 2022",
+            "100 trees, quadratic, non-negative",
+            needs_prior=True,
+        ),
+    ),
+}
+
+
+def _methods_on(data: str) -> dict[str, Method]:
+    return {
+        name: replace(method, name=name)
+        for name, methods in CATALOGUE.items()
+        for method in methods
+        if method.learning.data == data
+    }
+
+
+METHODS, IMAGE_METHODS = _methods_on("scenes"), _methods_on("images")
 
 
 def as_markdown(catalogue: Mapping[str, Method] | None = None) -> str:

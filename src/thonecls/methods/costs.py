@@ -101,10 +101,30 @@ def mapping_cost(pixels: int, threads: int, models: int = 1) -> Cost:
     return Cost(SCORING * pixels * models / threads, STARTED + min(TILE, BYTES * pixels))
 
 
-def ratio_costs(pixels: int, bands: int, threads: int) -> tuple[Cost, Cost]:
+class Costs(NamedTuple):
+    """Of training and of mapping, and in words what it depends on."""
+
+    training: Cost
+    mapping: Cost
+    how: str
+
+
+def network_costs(
+    method: str, config: TrainConfig, pixels: int, bands: int, threads: int, folds: int = 0
+) -> Costs:
+    """Of training a method's network on a scene, with folds by which the map is judged."""
+    training = training_cost(config, pixels, threads, method=method)
+    how = "on blocks of the scene" if config.block else "on the whole scene"
+    return Costs(training, mapping_cost(pixels, threads), f"{how}; {judging(training, folds)}")
+
+
+def ratio_costs(
+    method: str, config: TrainConfig, pixels: int, bands: int, threads: int, folds: int = 0
+) -> Costs:
     """Of fitting and of mapping by the density ratio."""
     a_pixel = RATIO_BASE + RATIO_BAND * min(bands, COMPONENTS)
-    return Cost(FITTED, STARTED + 0.4e9), Cost(a_pixel * pixels / threads, STARTED + 0.6e9)
+    mapping = Cost(a_pixel * pixels / threads, STARTED + 0.6e9)
+    return Costs(Cost(FITTED, STARTED + 0.4e9), mapping, "by the density ratio")
 
 
 def judging(training: Cost, folds: int) -> str:

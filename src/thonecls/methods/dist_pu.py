@@ -23,6 +23,7 @@ from thonecls.images.steps import (
 )
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
+from thonecls.method.loop import run
 from thonecls.method.losses import dist_pu
 from thonecls.method.procedure import Procedure, StepLosses, pu_step_losses, scheduled_rate
 from thonecls.method.teacher import ema_update_
@@ -188,3 +189,8 @@ def _copy_student(state: State, data: object, config: TrainConfig) -> None:
     """Keep the network as it is when an epoch of the second phase begins."""
     if not _first(state.epoch, config):
         ema_update_(state.teacher, state.student, 0.0)
+
+
+def train(data: Any, **how: Any) -> Any:
+    """Train on a scene; how: as for `run`."""
+    return run(data, procedure=DistPU().on_scenes, **how)

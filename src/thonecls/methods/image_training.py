@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import nn
@@ -18,21 +18,14 @@ from thonecls.method.config import TrainConfig
 from thonecls.method.loop import run
 from thonecls.method.losses import LOSSES
 from thonecls.method.model import resolve_device
-from thonecls.method.procedure import (
-    Control,
-    Procedure,
-    Progress,
-    TrainingData,
-    check_prior,
-    objective,
-)
+from thonecls.method.procedure import Procedure, TrainingData, check_prior, objective
+from thonecls.method.progress import Control, Progress, moved
 from thonecls.methods import vpu
 from thonecls.methods.dist_pu import DistPU
 from thonecls.methods.lbe import LBE, with_propensity
 from thonecls.methods.ncpu import NcPU, twins
 from thonecls.methods.p3mix import P3MIX
 
-T = TypeVar("T")
 MIX = 0.3  # weight of vPU's MixUp
 
 # The paper's settings on CIFAR-10, where it states them, and else those of vPU, whose network,
@@ -170,8 +163,8 @@ def fit_items(
             start=models[-1].net if models else None,
             control=replace(
                 control,
-                on_epoch=_moved(control.on_epoch, *span),
-                on_step=_moved(on_step_all, *span),
+                on_epoch=moved(control.on_epoch, *span),
+                on_step=moved(on_step_all, *span),
                 checkpoint=checkpoint and checkpoint.with_name(f"{checkpoint.name}{number or ''}"),
             ),
         )
@@ -196,15 +189,6 @@ def _validation_loss(
         return positive, unlabeled
 
     return float(objective(net, net, logits_of, replace(config, beta=0.0)).loss)
-
-
-def _moved(
-    told: Callable[[Progress[ItemModel]], T] | None, before: int, epochs: int
-) -> Callable[[Progress[ItemModel]], T] | None:
-    """Tell of progress as after so many epochs, of so many in all."""
-    if told is None:
-        return None
-    return lambda progress: told(replace(progress, epoch=before + progress.epoch, epochs=epochs))
 
 
 def _joined(models: list[ItemModel], phases: int) -> ItemModel:

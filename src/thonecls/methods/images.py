@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -15,9 +16,9 @@ from thonecls.images.data import CHUNK, ItemModel, Rows
 from thonecls.images.networks import NETWORKS
 from thonecls.images.trees import PUExtraTreesClassifier
 from thonecls.method.config import TrainConfig
-from thonecls.method.procedure import Control
-from thonecls.methods.catalogue import IMAGE_METHODS, Method
+from thonecls.method.progress import Control
 from thonecls.methods.image_training import fit_items, item_settings
+from thonecls.methods.method import Method, Scored, Trial, load
 from thonecls.splits import Labels
 
 Scores = NDArray[np.float32]
@@ -45,9 +46,33 @@ def score_images(
         options["config"] = replace(config, prior=prior)
     elif method.needs_prior:
         options["prior"] = prior
-    if not method.network:
-        return score_by_trees(images, labels, seed, **options)
+    scores: Scores = load(method.score)(method, images, labels, seed, **options)
+    return scores
+
+
+def score_by_network(
+    method: Method, images: Images, labels: Labels, seed: int = 0, **options: Any
+) -> Scores:
+    """Train a network and score the test images with it."""
     return train_images(method.name, images, labels, seed, **options).score(images.test)
+
+
+def measure_network(method: Method, trial: Trial) -> Scored:
+    """The same with all settings and checkpoints, and how it went."""
+    given = trial.data, trial.labels, trial.seed
+    model = train_images(method.name, *given, config=trial.config, control=trial.control)
+    seconds, history = (model.training[name] for name in ("seconds", "history"))
+    scores = model.score(trial.data.test)
+    return Scored(scores, seconds, history=history, config=trial.config)
+
+
+def measure_trees(method: Method, trial: Trial) -> Scored:
+    """Trees grow at once, and take the class prior alone from the settings."""
+    assert trial.config.prior is not None
+    began = time.perf_counter()
+    given = trial.data, trial.labels, trial.seed
+    scores = score_by_trees(method, *given, prior=trial.config.prior)
+    return Scored(scores, round(time.perf_counter() - began, 3))
 
 
 def train_images(
@@ -80,23 +105,29 @@ def train_images(
     )
 
 
-def image_settings(method: str, dataset: str, **change: Any) -> TrainConfig:
-    """The settings of a method on a dataset, as published; `change` overrides them.
+def network_settings(method: Method, dataset: str, **change: Any) -> TrainConfig:
+    """The settings of a network on a dataset."""
+    return image_settings(method.name, dataset, **change)
 
-    Of a method without a network only the number of unlabeled images matters.
-    """
+
+def tree_settings(_: Method, dataset: str, **change: Any) -> TrainConfig:
+    """Of a method without a network only the number of unlabeled images and the prior matter."""
+    return image_settings("bce", dataset, **change)
+
+
+def image_settings(method: str, dataset: str, **change: Any) -> TrainConfig:
+    """The settings of a method on a dataset, as published; `change` overrides them."""
     spec = image_spec(dataset)
     own: dict[str, Any] = {"unlabeled": spec.drawn}
     if method in ("taylor", "t-honecls"):
         own["order"] = spec.order
     if method == "vpu":
         own["rate"] = spec.vpu_rate
-    trees = method in IMAGE_METHODS and not IMAGE_METHODS[method].network
-    return item_settings("bce" if trees else method, **{**own, **change})
+    return item_settings(method, **{**own, **change})
 
 
 def score_by_trees(
-    images: Images, labels: Labels, seed: int = 0, *, prior: float, **settings: Any
+    _: Method, images: Images, labels: Labels, seed: int = 0, *, prior: float, **settings: Any
 ) -> Scores:
     """PU extra trees on the images' bytes."""
     count = len(labels.positive)

@@ -10,8 +10,10 @@ from torch import nn
 
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
-from thonecls.method.losses import bce, lbe, positive_loss
+from thonecls.method.loop import run
+from thonecls.method.losses import bce, lbe
 from thonecls.method.procedure import Procedure, StepLosses
+from thonecls.method.taylor import positive_loss
 from thonecls.methods.heads import TwoHeadedData, TwoHeads
 
 
@@ -38,3 +40,8 @@ def _step_losses(
 
 
 LBE: Procedure[Any] = Procedure(name="lbe", step_losses=_step_losses)
+
+
+def train(data: Any, **how: Any) -> Any:
+    """Train on a scene; how: as for `run`."""
+    return run(with_propensity(data), procedure=LBE, **how)

@@ -17,8 +17,10 @@ from torch.nn.functional import logsigmoid, normalize
 from thonecls.errors import ConfigError
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
-from thonecls.method.losses import bce, positive_loss
+from thonecls.method.loop import run
+from thonecls.method.losses import bce
 from thonecls.method.procedure import Procedure, StepLosses
+from thonecls.method.taylor import positive_loss
 from thonecls.methods.heads import TwoHeadedData, TwoHeads
 
 LEAST = 1e-6  # under the root of a pair's loss, whose slope has no bound at 0
@@ -150,7 +152,12 @@ class NcPU:
         return known, sure
 
 
-def check(config: TrainConfig) -> None:
+def train(data: Any, **how: Any) -> Any:
+    """Train the twins on a scene; how: as for `run`."""
+    return run(twins(data), procedure=NcPU().procedure, **how)
+
+
+def check(_: str, config: TrainConfig) -> None:
     """Refuse settings that NcPU has no use for."""
     if not config.ema or config.beta:
         raise ConfigError(

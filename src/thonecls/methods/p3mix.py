@@ -15,6 +15,7 @@ from thonecls.images.networks import StagedNet
 from thonecls.images.steps import adam, beta_draw, entropy, halved, step_generator, with_parts
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
+from thonecls.method.loop import run
 from thonecls.method.procedure import Procedure, StepLosses
 from thonecls.method.teacher import ema_update_, ramped_decay
 
@@ -165,3 +166,11 @@ P3MIX = {
     "p3mix-e": P3Mix(False, bound=0.85, early=1.0),
     "p3mix-c": P3Mix(True, bound=0.80, early=0.0),
 }
+
+
+def train(data: Any, *, method: str, **how: Any) -> Any:
+    """Train on a scene by one of `P3MIX`; how: as for `run`."""
+    return run(data, procedure=P3MIX[method].on_scenes, **how)
+
+
+train_e, train_c = partial(train, method="p3mix-e"), partial(train, method="p3mix-c")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,22 +13,26 @@ from torch import Tensor, nn
 from thonecls.errors import ConfigError
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
-from thonecls.method.fit import LabelledData
+from thonecls.method.data import LabelledData
 from thonecls.method.loop import run
-from thonecls.method.losses import pan_coupling, pan_value, pan_value_reference, positive_loss
+from thonecls.method.losses import pan_coupling, pan_value, pan_value_reference
 from thonecls.method.model import Model
 from thonecls.method.procedure import Procedure, StepLosses
-from thonecls.methods.catalogue import METHODS
+from thonecls.method.taylor import positive_loss
 
 GAMES = {"pan": pan_value, "pan-reference": pan_value_reference}
+FIXED = {"loss": "bce", "beta": 0.0, "ema": False, "warmup": 0}  # it has no use for others
 BOUND = 0.01  # eps in the logarithms of PAN's coupling, which has no bound without it
 
 
-def train(method: str, data: LabelledData, **how: Any) -> Model:
+def train(data: LabelledData, *, method: str = "pan", **how: Any) -> Model:
     """Train the pair on a scene by one of `GAMES`; how: as for `run`."""
     procedure = Procedure[Any](name=method, step_losses=partial(_game_losses, GAMES[method]))
     model: Model = run(Game(data), procedure=procedure, **how)
     return model
+
+
+train_reference = partial(train, method="pan-reference")
 
 
 class Players(nn.Module):
@@ -73,9 +77,8 @@ class Game:
 
 def check(method: str, config: TrainConfig) -> None:
     """Refuse settings that PAN has no use for."""
-    plain = replace(config, **(METHODS[method].settings or {}), warmup=0)
-    for name in ("loss", "beta", "ema", "warmup"):
-        if getattr(config, name) != getattr(plain, name):
+    for name, value in FIXED.items():
+        if getattr(config, name) != value:
             raise ConfigError(
                 f"{method} is a game of two networks, without a teacher, a warm-up or another "
                 f"loss: leave {name!r} as it is"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,14 +17,15 @@ from torch import Tensor, nn
 
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
-from thonecls.method.data import SceneData
-from thonecls.method.fit import LabelledData, fold_checkpoint
+from thonecls.method.data import LabelledData, SceneData
 from thonecls.method.loop import run
-from thonecls.method.losses import positive_loss, pubn, pubn_kinds, pubn_weight
+from thonecls.method.losses import pubn, pubn_kinds, pubn_weight
+from thonecls.method.members import fold_checkpoint
 from thonecls.method.model import Model
-from thonecls.method.procedure import Control, Procedure, Progress, StepLosses
+from thonecls.method.procedure import Procedure, StepLosses
+from thonecls.method.progress import Control, Progress, moved
+from thonecls.method.taylor import positive_loss
 
-T = TypeVar("T")
 TAU = 0.7  # of the pixels of no labelled kind lie below the cut, and count as they are
 MOST = 0.9  # of what the class leaves of the scene: more of it no negatives stand for
 LEAST = 1e-3  # of a probability that is divided by, and of what negatives stand for
@@ -101,8 +102,8 @@ def train(
             procedure=procedure,
             control=replace(
                 control,
-                on_epoch=_moved(control.on_epoch, number, config.epochs),
-                on_step=_moved(on_step, number, config.epochs),
+                on_epoch=moved(control.on_epoch, number * config.epochs, 2 * config.epochs),
+                on_step=moved(on_step, number * config.epochs, 2 * config.epochs),
                 checkpoint=fold_checkpoint(control.checkpoint, number),
             ),
         )
@@ -176,14 +177,3 @@ def _classes(kinds: nn.Module, cut: float, known: float) -> Callable[..., StepLo
 def _told(loss: Tensor, positive: Tensor, unlabeled: Tensor) -> StepLosses:
     part, share = positive_loss(positive.detach()), torch.sigmoid(unlabeled.detach()).mean()
     return StepLosses(loss, part, loss.detach() - part, torch.zeros_like(part), share)
-
-
-def _moved(
-    told: Callable[[Progress[Model]], T] | None, number: int, epochs: int
-) -> Callable[[Progress[Model]], T] | None:
-    """Tell of the progress of one of two trainings as of a half of the whole."""
-    if told is None:
-        return None
-    return lambda progress: told(
-        replace(progress, epoch=number * epochs + progress.epoch, epochs=2 * epochs)
-    )

@@ -7,10 +7,10 @@ from dataclasses import replace
 import torch
 
 from thonecls.method.config import TrainConfig
-from thonecls.method.fit import LabelledData
+from thonecls.method.data import LabelledData
 from thonecls.method.loop import run
 from thonecls.method.model import Model
-from thonecls.method.procedure import Control
+from thonecls.method.progress import Control
 
 FURTHEST = 1e-4  # a cut is never nearer to 0 or 1
 

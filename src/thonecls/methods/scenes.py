@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -15,9 +14,8 @@ from numpy.typing import NDArray
 from thonecls.errors import ConfigError
 from thonecls.method.config import FAST, TrainConfig
 from thonecls.method.model import Crossfit
-from thonecls.methods import networks
-from thonecls.methods.catalogue import Method
 from thonecls.methods.choice import FOLDS, choose
+from thonecls.methods.method import Method, Scored, Trial, load
 from thonecls.methods.spectral import SPECTRAL, ScoreMap
 from thonecls.methods.spectral_model import SpectralModel, fit_spectral
 from thonecls.metrics import find_degenerate
@@ -26,6 +24,7 @@ from thonecls.ratio.model import RatioModel, crossfit_ratio, fit_ratio
 from thonecls.scene import BoolArray, Scene, Source, band_statistics, standardize
 from thonecls.splits import Coverage, Labels
 
+QuickModel = RatioModel | SpectralModel
 PriorChoice = float | Literal["km1", "km2", "bbe"] | None
 
 
@@ -43,8 +42,7 @@ def score_scene(
         if prior is None and "config" in options:
             prior = options["config"].prior
         options["prior"] = resolve_prior(prior, scene, labels, seed)
-    score = SCORERS.get(method.name) or partial(score_by_network, method)
-    probability = score(scene, labels, seed, **options)
+    probability: ScoreMap = load(method.score)(method, scene, labels, seed, **options)
     message = find_degenerate(probability, labels.positive)
     if message:
         warnings.warn(message, stacklevel=3)
@@ -52,28 +50,45 @@ def score_scene(
 
 
 def score_ratio(
-    scene: Scene, labels: Labels, seed: int = 0, *, coverage: Coverage | None = None
+    _: Method,
+    scene: Scene,
+    labels: Labels,
+    seed: int = 0,
+    *,
+    coverage: Coverage | None = None,
+    config: TrainConfig | None = None,
 ) -> ScoreMap:
-    """Fit the density ratio and score its scene."""
+    """Fit the density ratio and score its scene; it has no use for settings."""
     return fit_ratio(scene, labels, seed=seed, coverage=coverage).score(scene)
 
 
 def score_auto(
-    scene: Scene, labels: Labels, seed: int = 0, *, coverage: Coverage | None = None
+    method: Method,
+    scene: Scene,
+    labels: Labels,
+    seed: int = 0,
+    *,
+    coverage: Coverage | None = None,
+    config: TrainConfig | None = None,
 ) -> ScoreMap:
     """Choose a method by labels left out, and score the scene with it."""
     positives = np.zeros(scene.shape, dtype=bool)
     positives.flat[labels.positive] = True
-    model, _ = fit_at_once("auto", scene, positives, Known(seed=seed, coverage=coverage))
+    model, _ = method.fit(scene, positives, Known(seed=seed, coverage=coverage))
     return model.score(scene)
 
 
-# What trains no network, called with scene, labels, seed and options.
-SCORERS: dict[str, Callable[..., ScoreMap]] = {
-    "density-ratio": score_ratio,
-    "auto": score_auto,
-    **SPECTRAL,
-}
+def score_spectra(
+    method: Method,
+    scene: Scene,
+    labels: Labels,
+    seed: int = 0,
+    *,
+    config: TrainConfig | None = None,
+    **options: Any,
+) -> ScoreMap:
+    """The scores of a scene by a method on single spectra."""
+    return SPECTRAL[method.name](scene, labels, seed, **options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,26 +106,43 @@ class Known:
     answers: BoolArray | None = None
 
 
-def fit_at_once(
+def fit_spectra(
     method: str, source: Source, positives: BoolArray, known: Known
-) -> tuple[RatioModel | SpectralModel, Crossfit | None]:
-    """A model that is there in seconds, and labels by models without them where it gives them."""
-    if method in SPECTRAL:
-        model = fit_spectral(method, source, positives, seed=known.seed, unlabeled=known.unlabeled)
-        return model, None
-    choosing = method == "auto" and known.negatives is None  # others have no use for negatives
-    ratio, left_out = crossfit_ratio(
+) -> tuple[SpectralModel, None]:
+    """A model on single spectra; it leaves no label out by itself."""
+    model = fit_spectral(method, source, positives, seed=known.seed, unlabeled=known.unlabeled)
+    return model, None
+
+
+def fit_density_ratio(
+    _: str, source: Source, positives: BoolArray, known: Known
+) -> tuple[RatioModel, Crossfit | None]:
+    """The density ratio, and its labels left out where folds are asked for."""
+    return _fit_ratio(source, positives, known, known.folds)
+
+
+def _fit_ratio(
+    source: Source, positives: BoolArray, known: Known, folds: int
+) -> tuple[RatioModel, Crossfit | None]:
+    return crossfit_ratio(
         source,
         positives,
         seed=known.seed,
         coverage=known.coverage,
         negatives=known.negatives,
         answers=known.answers,
-        folds=known.folds or (FOLDS if choosing else 0),
+        folds=folds,
     )
+
+
+def fit_best(
+    method: str, source: Source, positives: BoolArray, known: Known
+) -> tuple[QuickModel, Crossfit | None]:
+    """The density ratio, or a method on single spectra that finds labels left out better."""
+    if known.negatives is not None:  # others have no use for them
+        return fit_density_ratio(method, source, positives, known)
+    ratio, left_out = _fit_ratio(source, positives, known, known.folds or FOLDS)
     kept = left_out if known.folds else None
-    if not choosing:
-        return ratio, kept
     chosen = choose(
         ratio,
         source,
@@ -161,8 +193,28 @@ def score_by_network(
 ) -> ScoreMap:
     """Train a network by a method and score its scene; `change`: single settings."""
     settings = method.configure(config, prior=prior, **change)
-    generator = torch.Generator().manual_seed(seed)
-    model = networks.train(method.name, scene, labels, config=settings, generator=generator)
-    probability = model.score(scene, device=settings.device)
+    found = measure_network(method, Trial(scene, labels, seed, settings))
     # The model's own cut moves to 0.5; the order of the pixels stays.
-    return np.interp(probability, [0, model.threshold, 1], [0, 0.5, 1]).astype(np.float32)
+    cut = [0, found.threshold, 1]
+    return np.interp(found.probability, cut, [0, 0.5, 1]).astype(np.float32)
+
+
+def measure_network(method: Method, trial: Trial) -> Scored:
+    """Train a network and score its scene."""
+    generator = torch.Generator().manual_seed(trial.seed)
+    model = method.train(
+        trial.data, trial.labels, config=trial.config, generator=generator, control=trial.control
+    )
+    probability = model.score(trial.data, device=trial.config.device)
+    seconds, history = (model.training[name] for name in ("seconds", "history"))
+    return Scored(probability, seconds, model.threshold, history, trial.config)
+
+
+def measure_at_once(method: Method, trial: Trial) -> Scored:
+    """The score map of a method that trains no network; nothing of it needs to be kept."""
+    options = {"prior": trial.config.prior} if method.needs_prior else {}
+    began = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a map that says nothing is named in the record
+        probability = method(trial.data, trial.labels, trial.seed, **options)
+    return Scored(probability, round(time.perf_counter() - began, 3), config=trial.config)

@@ -1,4 +1,4 @@
-"""Models by the methods on single spectra: what they learnt from is kept, and learnt again."""
+"""Models by the methods on single spectra, learnt again when loaded; and models of every kind."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from thonecls.errors import ConfigError, ModelError
 from thonecls.method import store
 from thonecls.method.collage import cover, random_scenes
-from thonecls.method.model import load_novelty, save_novelty, score_whole
+from thonecls.method.model import KIND, Model, load_novelty, save_novelty, score_whole
 from thonecls.method.novelty import Novelty
 from thonecls.method.store import check_spectral
 from thonecls.methods.spectral import CHUNK, SPECTRAL, Learnt, Samples
+from thonecls.ratio.model import RATIO, RatioModel
 from thonecls.scene import (
     BandStatistics,
     BoolArray,
@@ -225,3 +226,18 @@ def _framed(part: Scene) -> Scene:
     """A window `SIDE` columns wide, with a row of nodata below it."""
     more = ((0, 1), (0, SIDE - part.shape[1]))
     return Scene(np.pad(part.cube, ((0, 0), *more)), np.pad(part.valid, more))
+
+
+AnyModel = Model | RatioModel | SpectralModel
+
+
+def load_model(path: str | os.PathLike[str]) -> AnyModel:
+    """A model of any kind, from its file."""
+    kind = store.kind_of(Path(path), KIND)
+    if kind == RATIO:
+        return RatioModel.load(path)
+    if kind == SPECTRA:
+        return SpectralModel.load(path)
+    if kind in (KIND, None):
+        return Model.load(path)
+    raise ModelError(f"{path} is a {kind}, where a model is needed: name a model's file")

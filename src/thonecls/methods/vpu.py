@@ -18,8 +18,10 @@ from torch.nn.functional import logsigmoid
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
 from thonecls.method.loop import run
-from thonecls.method.losses import mixup_term, variational
-from thonecls.method.procedure import Control, Procedure, Progress, StepLosses, TrainingData
+from thonecls.method.losses import mixup_term
+from thonecls.method.procedure import Procedure, StepLosses, TrainingData
+from thonecls.method.progress import Control, Progress
+from thonecls.method.taylor import variational
 
 if TYPE_CHECKING:
     from thonecls.images.data import ImageData, ItemBatch

@@ -91,7 +91,7 @@ def _train(job: dict[str, Any], status: Status) -> None:
     from thonecls.io.options import LabelOptions, SceneOptions
     from thonecls.method.config import PRESETS, preset_for
     from thonecls.methods import METHODS
-    from thonecls.workflow import TrainOptions, train_scene
+    from thonecls.workflow import Running, TrainOptions, train_scene
 
     status.tell("running", "learning")
     scene, scene_options = Path(job["scene"]), SceneOptions(**job["scene_options"])
@@ -115,13 +115,15 @@ def _train(job: dict[str, Any], status: Status) -> None:
         ),
         scene_options=scene_options,
         label_options=LabelOptions(answers=job["answers"]),
-        overwrite=exporting,
-        resume=not exporting,
-        jobs=os.cpu_count() or 1,
-        on_plan=status.on_plan,
-        on_step=status.on_step,
-        on_fold=status.on_fold,
-        on_window=status.on_window,
+        running=Running(
+            overwrite=exporting,
+            resume=not exporting,
+            jobs=os.cpu_count() or 1,
+            on_plan=status.on_plan,
+            on_step=status.on_step,
+            on_fold=status.on_fold,
+            on_window=status.on_window,
+        ),
     )
 
 

@@ -27,7 +27,7 @@ from thonecls.io.raster.source import HELD
 from thonecls.scene import ArraySource, FloatArray, Scene
 from thonecls.studio.laid import LaidSource
 from thonecls.studio.refusals import NothingThereError, NotReadyError
-from thonecls.workflow.identity import scene_stamp
+from thonecls.workflow.options import scene_stamp
 from thonecls.workflow.spectra import sample_spectra
 
 TILE = 256  # pixels a side

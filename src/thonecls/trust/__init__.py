@@ -13,16 +13,19 @@ from thonecls.places import (
     spectral_components,
     unlike_labels,
 )
-from thonecls.trust.agreement import Opinion, Stability, Votes, compare, count_votes, stability
-from thonecls.trust.assessment import HeldOut, TrustReport, assess, summarise
-from thonecls.trust.cautions import Caution, Level
+from thonecls.trust.assessment import Caution, HeldOut, Level, TrustReport, assess, summarise
 from thonecls.trust.evidence import (
     BOUND,
     Estimate,
+    Opinion,
     Prevalence,
     Rates,
     Resamples,
+    Stability,
+    Votes,
     auc_from_pu,
+    compare,
+    count_votes,
     estimate_prevalence,
     estimate_rates,
     estimate_recall,
@@ -30,6 +33,7 @@ from thonecls.trust.evidence import (
     rates,
     resample,
     span,
+    stability,
     wilson,
 )
 from thonecls.trust.thresholds import Choice, Curve, choose_threshold, threshold_curve

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from thonecls.workflow.info import estimate_priors as estimate_priors
     from thonecls.workflow.map import map_scene as map_scene
     from thonecls.workflow.options import MapOptions as MapOptions
+    from thonecls.workflow.options import Running as Running
     from thonecls.workflow.options import TrainOptions as TrainOptions
     from thonecls.workflow.report import TruthFile as TruthFile
     from thonecls.workflow.report import write_report as write_report
@@ -32,6 +33,7 @@ _HOMES = {
     "Outcome": "thonecls.workflow.batch",
     "PriorSummary": "thonecls.workflow.summaries",
     "RunSummary": "thonecls.workflow.summaries",
+    "Running": "thonecls.workflow.options",
     "TrainOptions": "thonecls.workflow.options",
     "TruthFile": "thonecls.workflow.report",
     "check_scene": "thonecls.workflow.check",

@@ -14,16 +14,8 @@ from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.io.raster import RasterSource, find_bad_bands
 from thonecls.method.config import FAST, TrainConfig
 from thonecls.method.novelty import find_odd
-from thonecls.methods import METHODS
-from thonecls.methods.costs import (
-    in_words,
-    judging,
-    mapping_cost,
-    on_cores,
-    ratio_costs,
-    training_cost,
-    usable_cores,
-)
+from thonecls.methods import METHODS, Method
+from thonecls.methods.costs import in_words, on_cores, usable_cores
 from thonecls.places import find_places, spectral_components, unlike_labels
 from thonecls.scene import FloatArray, Source, read_all
 from thonecls.splits import BLOCK, PLACES, Coverage, blocks_of
@@ -79,11 +71,11 @@ def check_scene(
             title = f"{name}, {at.size:,} labels"
             draw_labels(picture, opened, Marks(at, np.full(at.size, np.nan)), title=title)
             findings.append(Finding("picture", str(picture)))
-    findings += _check_cost(opened, config if METHODS[method].network else None, method)
+    findings += _check_cost(opened, METHODS[method], config)
     command = None
     if labels is not None:
         options = asdict(scene_options or SceneOptions()) | asdict(label_options or LabelOptions())
-        command = train_command(scene, labels, options, config if METHODS[method].network else None)
+        command = train_command(scene, labels, options, METHODS[method], config)
     return CheckSummary(
         str(opened.path), None if labels is None else str(labels), tuple(findings), command
     )
@@ -291,19 +283,14 @@ def _spectra(scene: SceneInput, pixels: NDArray[np.int64]) -> tuple[FloatArray, 
     return (np.concatenate(kept) if kept else np.empty((0, scene.source.bands), np.float32)), valid
 
 
-def _check_cost(scene: SceneInput, config: TrainConfig | None, method: str) -> list[Finding]:
-    """By a method's network with these settings, or by the density ratio."""
+def _check_cost(scene: SceneInput, method: Method, config: TrainConfig) -> list[Finding]:
+    """What training with these settings and mapping will take."""
     shapes = [part.grid.shape for part in scene.grid.parts] or [scene.grid.shape]
     pixels = sum(rows * columns for rows, columns in shapes)  # without the gaps of a mosaic
     cores = usable_cores()
-    if config is None:
-        training, mapping = ratio_costs(pixels, scene.source.bands, cores)
-        how = "by the density ratio"
-    else:
-        training = training_cost(config, pixels, cores, method=method)
-        mapping = mapping_cost(pixels, cores)
-        how = "on blocks of the scene" if config.block else "on the whole scene"
-        how += f"; {judging(training, TrainOptions().folds)}"
+    bands, folds = scene.source.bands, TrainOptions().folds
+    costs = method.learning.costs(method.name, config, pixels, bands, cores, folds)
+    training, mapping, how = costs
     return [
         Finding(
             f"training, {on_cores(cores)}",

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,19 +19,19 @@ from threadpoolctl import threadpool_limits
 
 from thonecls.errors import LabelError
 from thonecls.method.collage import cover
-from thonecls.method.fit import OnStep, checkpoints
+from thonecls.method.fit import OnStep
+from thonecls.method.members import checkpoints
 from thonecls.method.model import Crossfit, Model, Scorer, resolve_device
-from thonecls.method.procedure import Control
-from thonecls.methods import METHODS, networks
+from thonecls.method.progress import Control
+from thonecls.methods import METHODS
 from thonecls.methods.costs import training_cost
-from thonecls.methods.models import AnyModel
-from thonecls.methods.spectral_model import fit_spectral, thinned
+from thonecls.methods.spectral_model import AnyModel, fit_spectral, thinned
 from thonecls.mosaic import windows_of
 from thonecls.parallel import is_death, run_all, workers
 from thonecls.scene import BoolArray, FloatArray, Scene, Source, read_all
 from thonecls.splits import Folds, Labels, coverage_of, draw_labels, judging_folds, with_negatives
 from thonecls.trust import lattice, spectral_components, unlike_labels
-from thonecls.workflow.options import Task
+from thonecls.workflow.options import Running, Task
 from thonecls.workflow.run_folder import Evidence, fold_path
 from thonecls.workflow.spectra import read_lattice, spectra_at
 
@@ -128,39 +129,30 @@ def nothing_left_out(pixels: NDArray[np.int64]) -> Crossfit:
     return Crossfit(pixels, np.full(pixels.size, -1), np.full(pixels.size, np.nan, np.float32))
 
 
-OnFold = Callable[[int, int, int], None]  # how many are done, of how many, how many at a time
 MEMORY = 0.5  # of the machine's that trainings side by side may take
 
 
-def leave_out(
-    task: Task,
-    models: Sequence[AnyModel],
-    *,
-    jobs: int,
-    resume: bool,
-    checkpoint_every: float,
-    on_step: OnStep | None = None,
-    on_fold: OnFold | None = None,
-) -> Crossfit:
+def leave_out(task: Task, models: Sequence[AnyModel], running: Running) -> Crossfit:
     """Labels by networks that were trained without them; those that are there already are kept.
 
-    jobs: processes at most; the result is the same in bits for any number of them. If somebody
-    stops one of the trainings, no label counts as left out.
+    The result is the same in bits for any number of jobs. If somebody stops one of the trainings,
+    no label counts as left out.
     """
     pixels, options = np.flatnonzero(task.positives), task.options
     if not options.folds or not all(model.training["finished"] for model in models):
         return nothing_left_out(pixels)
     source, device = task.scene.source, task.config.device
     parts = parts_without(source, task.positives, options.folds, options.seed)
-    jobs, threads = shared_out(task, min(jobs, len(parts)))
-    how = (threads, checkpoint_every, resume)
-    going_on = True
+    jobs, threads = shared_out(task, min(running.jobs, len(parts)))
+    how = running.alone(running.resume)
+    if jobs == 1:
+        how = replace(how, on_step=running.on_step)
+    on_fold, going_on = running.on_fold, True
 
     def calls() -> Iterator[tuple[int, Callable[..., bool], tuple[Any, ...]]]:
         for number, some in parts.items():
             if going_on:
-                callback = on_step if jobs == 1 else None
-                yield number, train_fold, (task, some, number, *how, callback)
+                yield number, train_fold, (task, some, number, threads, how)
 
     if on_fold is not None and parts:
         on_fold(0, len(parts), jobs)
@@ -172,7 +164,8 @@ def leave_out(
                 if not is_death(error):
                     raise
                 # Probably out of memory: alone it has more.
-                finished = train_fold(task, parts[number], number, threads, checkpoint_every, True)
+                alone = running.alone(resume=True)
+                finished = train_fold(task, parts[number], number, threads, alone)
             going_on &= finished
             if on_fold is not None:
                 on_fold(done, len(parts), jobs)
@@ -211,26 +204,19 @@ def _memory() -> float:
 
 
 def train_fold(
-    task: Task,
-    positives: BoolArray,
-    number: int,
-    threads: int,
-    checkpoint_every: float,
-    resume: bool,
-    on_step: OnStep | None = None,
+    task: Task, positives: BoolArray, number: int, threads: int, running: Running
 ) -> bool:
     """Train the network of a fold and save it; False if somebody stopped it."""
     path, kept = fold_path(task.out, number), fold_path(task.out, number, "checkpoint-fold")
-    if resume and path.exists() and not checkpoints(kept):
+    if running.resume and path.exists() and not checkpoints(kept):
         return True
     with _threads(threads), _stoppable() as stopped:
-        model = networks.train(
-            task.options.method,
+        model = METHODS[task.options.method].train(
             task.scene.source,
             labels_of(task, positives, task.options.seed),
             config=task.config,
             generator=torch.Generator().manual_seed(task.options.seed),
-            control=Control(None, on_step or stopped, kept, checkpoint_every, resume),
+            control=control_of(running, kept, running.on_step or stopped),
         )
     if not model.training["finished"]:
         return False
@@ -238,6 +224,11 @@ def train_fold(
     for file in checkpoints(kept):
         file.unlink()
     return True
+
+
+def control_of(running: Running, checkpoint: Path, on_step: OnStep | None) -> Control[Model]:
+    """How one network is trained, with its checkpoint."""
+    return Control(None, on_step, checkpoint, running.checkpoint_every, running.resume)
 
 
 @contextmanager

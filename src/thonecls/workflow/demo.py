@@ -15,7 +15,7 @@ from thonecls.io.grid import Grid
 from thonecls.io.inputs import LabelInput, SceneInput
 from thonecls.method.config import TrainConfig
 from thonecls.method.fit import OnStep, fit
-from thonecls.methods.models import AnyModel
+from thonecls.methods.spectral_model import AnyModel
 from thonecls.metrics import evaluate
 from thonecls.ratio.model import crossfit_ratio
 from thonecls.report.plots import Truth, draw_errors

@@ -13,7 +13,7 @@ from thonecls.io.inputs import SceneInput
 from thonecls.maps import Marks
 from thonecls.method.losses import ADDITIVE
 from thonecls.method.model import Crossfit, Scored
-from thonecls.methods.models import AnyModel
+from thonecls.methods.spectral_model import AnyModel
 from thonecls.metrics import find_degenerate
 from thonecls.mosaic import Mosaic
 from thonecls.report.plots import draw_curves

@@ -13,8 +13,7 @@ from thonecls.io.inputs import is_array, read_labels, read_scenes
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.io.raster import open_raster
 from thonecls.method.config import FAST
-from thonecls.methods.models import AnyModel, load_model
-from thonecls.methods.spectral_model import SpectralModel
+from thonecls.methods.spectral_model import AnyModel, SpectralModel, load_model
 from thonecls.priors import ESTIMATORS
 from thonecls.ratio.model import RatioModel
 from thonecls.workflow.run_folder import model_files

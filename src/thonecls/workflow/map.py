@@ -23,14 +23,13 @@ from thonecls.maps.cogs import plain_text
 from thonecls.maps.stac import describe_item
 from thonecls.method.frozen import STRIDE
 from thonecls.method.model import Scored, Scorer
-from thonecls.methods.models import AnyModel, load_model
+from thonecls.methods.spectral_model import AnyModel, load_model
 from thonecls.mosaic import Mosaic, Window, window_at
 from thonecls.parallel import result_of, run_all, workers
 from thonecls.scene import NO_DATA, Source
 from thonecls.version import software
-from thonecls.workflow.identity import asked_of_map
 from thonecls.workflow.layers import Style, writing_layers
-from thonecls.workflow.options import MapOptions
+from thonecls.workflow.options import MapOptions, asked_of_map
 from thonecls.workflow.pictures import draw_overview
 from thonecls.workflow.run_folder import (
     GIVEN,

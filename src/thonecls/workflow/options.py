@@ -1,23 +1,33 @@
-"""What `thonecls train` is told beside settings, and commands in words for people to repeat."""
+"""What training and mapping are told, what tells one from another, and commands to repeat."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unicodedata import category
 
+import numpy as np
+
 from thonecls.errors import ConfigError
+from thonecls.files import files_below
 from thonecls.io.inputs import LabelInput, SceneInput
 from thonecls.io.options import LabelOptions, SceneOptions
-from thonecls.method.config import PRESETS, TrainConfig
-from thonecls.methods import METHODS, unknown_method
+from thonecls.io.raster.gdal import data_file
+from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig
+from thonecls.methods import METHODS, Method, unknown_method
 from thonecls.scene import BoolArray
 from thonecls.schema import MOST_LABEL
 from thonecls.splits import Coverage
 from thonecls.workflow.run_folder import GIVEN, check_minimum_area, check_threshold
+
+if TYPE_CHECKING:
+    from thonecls.method.fit import OnStep
+    from thonecls.workflow.map import OnWindow
 
 
 def check_seed(seed: int) -> None:
@@ -57,7 +67,7 @@ class TrainOptions:
             raise ConfigError(f"'label' must be a name, without control characters. Got {odd!r}")
         if self.seeds < 1:
             raise ConfigError(f"'seeds' must be 1 or more. Got {self.seeds} instead")
-        if self.seeds > 1 and not METHODS[self.method].network:
+        if self.seeds > 1 and not METHODS[self.method].learning.several:
             raise ConfigError(
                 f"{self.method} trains no network: leave out 'seeds'", options=("seeds",)
             )
@@ -79,6 +89,44 @@ class TrainOptions:
                 f"{self.method} needs no class prior: leave out 'estimate_prior'",
                 options=("estimate_prior",),
             )
+
+
+OnFold = Callable[[int, int, int], None]  # how many are done, of how many, how many at a time
+OnTraining = Callable[[int, int], None]  # how many networks are trained, of how many
+
+
+@dataclass(frozen=True)
+class Running:
+    """How a training is run, and who hears of it; its outcome does not depend on that.
+
+    resume: one that was stopped or killed goes on from its last checkpoint, and a finished one is
+    left as it is; checkpoint_every: seconds; jobs: processes in which networks of folds may be
+    trained; a script that asks for several must guard its main part (`if __name__ ==
+    "__main__"`). dask: the address of a scheduler whose workers train the networks and score the
+    maps instead. on_plan hears what a network will take, on_training of networks on a cluster.
+    """
+
+    overwrite: bool = False
+    resume: bool = False
+    checkpoint_every: float = CHECKPOINT_SECONDS
+    jobs: int = 1
+    dask: str | None = None
+    on_plan: Callable[[str], None] | None = None
+    on_step: OnStep | None = None
+    on_fold: OnFold | None = None
+    on_training: OnTraining | None = None
+    on_window: OnWindow | None = None
+
+    def __post_init__(self) -> None:
+        if self.resume and self.overwrite:
+            raise ConfigError(
+                "'resume' continues, 'overwrite' begins again: say one of the two",
+                options=("resume", "overwrite"),
+            )
+
+    def alone(self, resume: bool) -> Running:
+        """As another process runs a part of it, which nobody hears of."""
+        return Running(resume=resume, checkpoint_every=self.checkpoint_every)
 
 
 @dataclass(frozen=True)
@@ -142,13 +190,15 @@ def train_command(
     scene: Path | Sequence[Path],
     labels: Path,
     options: Mapping[str, Any],
-    config: TrainConfig | None,
+    method: Method,
+    config: TrainConfig,
 ) -> str:
-    """How to train as was checked; options: those of scene and labels; config: of a network."""
+    """How to train as was checked; options: those of scene and labels."""
     scenes = [scene] if isinstance(scene, Path) else scene
     words = ["thonecls", "train", *map(str, scenes), str(labels), *_flags(options, USUAL)]
-    if config is not None:
-        words += ["--method", "t-honecls", *_config_flags(asdict(config))]
+    flags = _config_flags(asdict(config), method)
+    if method.learning.presets:
+        words += ["--method", method.name, *flags]
     return quoted([*words, "--out", "run"])
 
 
@@ -165,23 +215,25 @@ def repeat_command(run: Mapping[str, Any]) -> str:
     if "dataset" in run:
         words = ["thonecls", "demo", "--target", run["target"], "--seed", run["seed"]]
         words += ["--positives", run["positives"]]
-        if METHODS[run["method"]].network:
-            words += ["--preset", "fast", *_config_flags(run["config"])]
+        method = METHODS[run["method"]]
+        words += ["--preset", "fast"] if method.learning.presets else []
+        words += _config_flags(run.get("config", {}), method)
         return quoted([*map(str, words), "--out", run["out"]])
     words = ["thonecls", "train", run["cube"], run["labels"], "--out", run["out"]]
     words += _flags({name: run[name] for name in USUAL if name in run}, USUAL)
-    if METHODS[run["method"]].network:
-        words += _config_flags(run["config"], run["method"])
+    words += _config_flags(run.get("config", {}), METHODS[run["method"]])
     if run.get("threshold_reason") == GIVEN:
         words += ["--threshold", str(run["threshold"])]
     return quoted(words)
 
 
-def _config_flags(config: Mapping[str, Any], method: str = "t-honecls") -> list[str]:
+def _config_flags(config: Mapping[str, Any], method: Method) -> list[str]:
     """Words for the settings: the preset they come from, and those that differ from it."""
     preset = "collage" if config.get("block") else "fast"  # older runs know no blocks
+    if preset not in method.learning.presets:
+        return []
     words = ["--preset", preset] if preset == "collage" else []
-    return words + _flags(config, asdict(METHODS[method].configure(PRESETS[preset])))
+    return words + _flags(config, asdict(method.configure(method.learning.presets[preset])))
 
 
 def _flags(values: Mapping[str, Any], usual: Mapping[str, Any]) -> list[str]:
@@ -201,3 +253,76 @@ def _flags(values: Mapping[str, Any], usual: Mapping[str, Any]) -> list[str]:
             else:
                 words += [flag, str(value)]
     return words
+
+
+SIDE, WINDOWS = 16, 3  # pixels of the windows that are looked at, and how many down and across
+
+
+def asked_of_training(
+    scene: SceneInput,
+    labels: LabelInput,
+    config: TrainConfig,
+    options: TrainOptions,
+    scene_options: SceneOptions | None,
+    label_options: LabelOptions | None,
+) -> dict[str, Any]:
+    """All that a training's outcome depends on, as JSON has it."""
+    asked = {
+        "cube": [str(one.path.resolve()) for one in scene.parts] or str(scene.path.resolve()),
+        "scene content": scene_stamp(scene),
+        "labels": str(labels.path.resolve()),
+        "labelled pixels": _labels_digest(labels),
+        **asdict(scene_options or SceneOptions()),
+        **asdict(label_options or LabelOptions()),
+        **asdict(options),
+        **METHODS[options.method].used_settings(config),
+    }
+    told: dict[str, Any] = json.loads(json.dumps(asked))
+    return told
+
+
+def scene_stamp(scene: SceneInput) -> list[Any]:
+    """What a scene's file shows of being another, or changed: size, time, a digest of windows."""
+    if scene.parts:
+        return [
+            [part.name, scene_stamp(one)]
+            for part, one in zip(scene.grid.parts, scene.parts, strict=True)
+        ]
+    path = scene.path
+    files = files_below(path) if path.is_dir() else sorted({path, data_file(path)})
+    stats = [file.stat() for file in files]
+    digest = hashlib.sha256()
+    for rows, columns in _windows(scene.grid.shape):
+        part = scene.source.read(rows, columns)
+        digest.update(np.where(part.valid, part.cube, 0).astype("<f4").tobytes())
+        digest.update(np.packbits(part.valid).tobytes())
+    times = [stat.st_mtime_ns // 1000 for stat in stats]  # not all file systems tell less
+    return [sum(stat.st_size for stat in stats), max(times), digest.hexdigest()]
+
+
+def _windows(shape: tuple[int, int]) -> Iterator[tuple[slice, slice]]:
+    down, across = (
+        np.unique(np.linspace(0, max(0, length - SIDE), WINDOWS).astype(int)).tolist()
+        for length in shape
+    )
+    for row in down:
+        for column in across:
+            yield slice(row, min(row + SIDE, shape[0])), slice(column, min(column + SIDE, shape[1]))
+
+
+def _labels_digest(labels: LabelInput) -> str:
+    """Of the pixels as they are learnt from, whatever their file is like."""
+    digest = hashlib.sha256()
+    for mask in (labels.mask, labels.negatives, labels.answers):
+        digest.update(b"none" if mask is None else np.packbits(mask).tobytes())
+    return digest.hexdigest()
+
+
+def asked_of_map(scene: SceneInput, options: SceneOptions | None, **others: Any) -> dict[str, Any]:
+    """All that a map's windows and files depend on, besides the models, of which its tags tell."""
+    return {
+        "scene": str(scene.path.resolve()),
+        "scene content": scene_stamp(scene),
+        **asdict(options or SceneOptions()),
+        **others,
+    }

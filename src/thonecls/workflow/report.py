@@ -20,7 +20,7 @@ from thonecls.io.options import LabelOptions
 from thonecls.maps import Measure, scene_grid
 from thonecls.methods import METHODS
 from thonecls.methods.costs import in_words
-from thonecls.methods.models import load_model
+from thonecls.methods.spectral_model import load_model
 from thonecls.metrics import Scores, evaluate
 from thonecls.report.report import (
     Picture,
@@ -216,7 +216,7 @@ def judge_evidence(
         degenerate=run.get("warning"),
         votes=count_votes(evidence.unlabeled, run["threshold"]) if several else None,
         covered=run["mapped_share"],
-        calibrated=METHODS[run["method"]].network,
+        calibrated=METHODS[run["method"]].learning.calibrated,
     )
 
 

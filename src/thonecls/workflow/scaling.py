@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from thonecls.errors import ModelError, SceneError
-from thonecls.methods.models import AnyModel
-from thonecls.methods.spectral_model import SpectralModel
+from thonecls.methods.spectral_model import AnyModel, SpectralModel
 from thonecls.scene import BandStatistics, FloatArray
 
 LOOKED_AT = 2000  # pixels

@@ -14,21 +14,19 @@ from numpy.typing import NDArray
 from thonecls.errors import ConfigError
 from thonecls.io.inputs import LabelInput, SceneInput, is_raster
 from thonecls.method.config import TrainConfig
-from thonecls.method.fit import OnStep, checkpoints
+from thonecls.method.members import checkpoints
 from thonecls.method.model import Model
 from thonecls.method.novelty import fit_novelty
-from thonecls.method.procedure import Control
-from thonecls.methods import networks
-from thonecls.methods.models import AnyModel
+from thonecls.methods import METHODS
+from thonecls.methods.spectral_model import AnyModel
 from thonecls.parallel import result_of, run_all, workers
 from thonecls.scene import BoolArray, FloatArray, Scene, standardize
-from thonecls.workflow.crossfit import labels_of, parts_without, train_fold
-from thonecls.workflow.options import Task, TrainOptions
+from thonecls.workflow.crossfit import control_of, labels_of, parts_without, train_fold
+from thonecls.workflow.options import Running, Task, TrainOptions
 from thonecls.workflow.run_folder import checkpoint_path, model_path
 from thonecls.workflow.spectra import sample_spectra
 
 LOOKED_AT = 5000  # pixels of the scene by which novelty is judged
-OnTraining = Callable[[int, int], None]  # how many networks are trained, of how many
 
 M = TypeVar("M", bound=AnyModel)
 
@@ -46,21 +44,18 @@ def usual_spectra(task: Task) -> FloatArray:
     return sample_spectra(task.scene.source, LOOKED_AT, np.random.default_rng(task.options.seed))
 
 
-def train_seed(
-    task: Task, index: int, *, resume: bool, checkpoint_every: float, on_step: OnStep | None = None
-) -> Model:
+def train_seed(task: Task, index: int, running: Running) -> Model:
     """The network of one seed, saved; one that is there already is not trained again."""
     count, seed = task.options.seeds, task.options.seed + index
     path, kept = model_path(task.out, index, count), checkpoint_path(task.out, index, count)
-    if resume and path.exists() and not checkpoints(kept):
+    if running.resume and path.exists() and not checkpoints(kept):
         return Model.load(path)
-    trained = networks.train(
-        task.options.method,
+    trained = METHODS[task.options.method].train(
         task.scene.source,
         labels_of(task, task.positives, seed),
         config=task.config,
         generator=torch.Generator().manual_seed(seed),
-        control=Control(None, on_step, kept, checkpoint_every, resume),
+        control=control_of(running, kept, running.on_step),
     )
     model = complete(trained, task, usual_spectra(task))
     model.save(path)  # first of all: the rest can be made again from it
@@ -70,9 +65,7 @@ def train_seed(
     return model
 
 
-def train_on_cluster(
-    task: Task, dask: str, *, checkpoint_every: float, on_training: OnTraining | None = None
-) -> None:
+def train_on_cluster(task: Task, running: Running) -> None:
     """Train the networks of all seeds and folds on a cluster, each into its file.
 
     Workers must see the same files. One that dies is replaced: its training goes on from the last
@@ -91,17 +84,17 @@ def train_on_cluster(
 
     def calls() -> Iterator[tuple[int, Callable[..., None], tuple[Any, ...]]]:
         for index in range(options.seeds):
-            yield index, train_packed_seed, (packed, index, checkpoint_every)
+            yield index, train_packed_seed, (packed, index, alone)
         for number, some in folds.items():
-            call = packed, np.flatnonzero(some), number, checkpoint_every
+            call = packed, np.flatnonzero(some), number, alone
             yield options.seeds + number, train_packed_fold, call
 
-    total = options.seeds + len(folds)
-    with workers(dask=dask) as (pool, room):
+    total, alone = options.seeds + len(folds), running.alone(resume=True)
+    with workers(dask=running.dask) as (pool, room):
         for done, (_, future) in enumerate(run_all(pool, room, calls()), 1):
             result_of(future)
-            if on_training is not None:
-                on_training(done, total)
+            if running.on_training is not None:
+                running.on_training(done, total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,15 +143,15 @@ def mask_of(pixels: NDArray[np.int64], shape: tuple[int, int]) -> BoolArray:
     return mask
 
 
-def train_packed_seed(packed: PackedTask, index: int, checkpoint_every: float) -> None:
+def train_packed_seed(packed: PackedTask, index: int, running: Running) -> None:
     """On a worker: the network of a seed, from its checkpoint if another worker began it."""
-    train_seed(packed.unpack(), index, resume=True, checkpoint_every=checkpoint_every)
+    train_seed(packed.unpack(), index, running)
 
 
 def train_packed_fold(
-    packed: PackedTask, positive: NDArray[np.int64], number: int, checkpoint_every: float
+    packed: PackedTask, positive: NDArray[np.int64], number: int, running: Running
 ) -> None:
     """On a worker: the network that has not seen a fold."""
     task = packed.unpack()
     some = mask_of(positive, task.scene.grid.shape)
-    train_fold(task, some, number, torch.get_num_threads(), checkpoint_every, True)
+    train_fold(task, some, number, torch.get_num_threads(), running)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
@@ -17,23 +17,20 @@ from thonecls.io.inputs import LabelInput, SceneInput, read_labels, read_scenes
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.io.raster import RasterSource
 from thonecls.maps import disk_errors
-from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig
-from thonecls.method.fit import OnStep, checkpoints
-from thonecls.method.model import Crossfit, Model
+from thonecls.method.config import TrainConfig
+from thonecls.method.members import checkpoints
+from thonecls.method.model import Crossfit
 from thonecls.methods import METHODS, label_spectra
 from thonecls.methods.costs import in_words, judging, on_cores, training_cost, usable_cores
-from thonecls.methods.models import AnyModel
-from thonecls.methods.scenes import Known, fit_at_once
-from thonecls.methods.spectral_model import SpectralModel
+from thonecls.methods.scenes import Known, QuickModel
+from thonecls.methods.spectral_model import AnyModel
 from thonecls.priors import Prior, check_estimators, estimate_priors, usable
-from thonecls.ratio.model import RatioModel
 from thonecls.scene import ArraySource, BoolArray, Source, read_all
 from thonecls.splits import check_positives, draw_labels
-from thonecls.workflow.crossfit import OnFold, crossfit, leave_out, nothing_left_out
+from thonecls.workflow.crossfit import crossfit, leave_out, nothing_left_out
 from thonecls.workflow.finish import conclude, tell
-from thonecls.workflow.identity import asked_of_training
-from thonecls.workflow.map import OnWindow, Site, Windows, score_here, score_on_cluster
-from thonecls.workflow.options import Task, TrainOptions
+from thonecls.workflow.map import Site, Windows, score_here, score_on_cluster
+from thonecls.workflow.options import Running, Task, TrainOptions, asked_of_training
 from thonecls.workflow.report import TruthFile, read_tested
 from thonecls.workflow.run_folder import (
     BEGUN,
@@ -52,7 +49,6 @@ from thonecls.workflow.run_folder import (
 from thonecls.workflow.scaling import check_one_scale
 from thonecls.workflow.seeds import (
     LOOKED_AT,
-    OnTraining,
     complete,
     train_on_cluster,
     train_seed,
@@ -75,16 +71,7 @@ def train_scene(
     scene_options: SceneOptions | None = None,
     label_options: LabelOptions | None = None,
     truth: TruthFile | None = None,
-    overwrite: bool = False,
-    resume: bool = False,
-    checkpoint_every: float = CHECKPOINT_SECONDS,
-    jobs: int = 1,
-    dask: str | None = None,
-    on_plan: Callable[[str], None] | None = None,
-    on_step: OnStep | None = None,
-    on_fold: OnFold | None = None,
-    on_training: OnTraining | None = None,
-    on_window: OnWindow | None = None,
+    running: Running | None = None,
 ) -> RunSummary:
     """Train on a scene and its labels; write models, map, pictures and report to `out`.
 
@@ -92,23 +79,13 @@ def train_scene(
     a sequence of any of these (see `find_scenes`); each is mapped into out/scenes/NAME. labels: of
     several scenes one layer for all, or a pattern or folder of files called like the scenes.
 
-    Returns the summary that is also written as run.json. With `resume`, a training that was
-    stopped or killed goes on from its last checkpoint, and a finished one is left as it is.
-    config: the settings of `options.method` (see `Method.configure`). truth: is used for nothing
-    but the scores in the report. jobs: processes in which networks of folds may be trained; a
-    script that asks for several must guard its main part (`if __name__ == "__main__"`). dask: the
-    address of a scheduler whose workers train the networks and score the maps instead. on_plan
-    hears what a network will take.
+    Returns the summary that is also written as run.json. config: the settings of `options.method`
+    (see `Method.configure`). truth: is used for nothing but the scores in the report.
     """
-    options = options or TrainOptions()
-    if resume and overwrite:
-        raise ConfigError(
-            "'resume' continues, 'overwrite' begins again: say one of the two",
-            options=("resume", "overwrite"),
-        )
+    options, running = options or TrainOptions(), running or Running()
     check_writable(out)
     with making(out):
-        if not (resume or overwrite):
+        if not (running.resume or running.overwrite):
             refuse_to_overwrite(out)
         opened = read_scenes(scene, scene_options, labels=labels, label_options=label_options)
         read = read_labels(labels, opened.grid, label_options)
@@ -118,7 +95,7 @@ def train_scene(
         if truth is not None:
             read_tested(truth, opened.grid, marked.mask)  # after training would be late
         asked = asked_of_training(opened, marked, config, options, scene_options, label_options)
-        if resume and (out / RUN).exists() and not is_unfinished(out):
+        if running.resume and (out / RUN).exists() and not is_unfinished(out):
             found = finished_run(out, asked)
             return summary_of_run(found if truth is None else tell(out, found, truth))
         task = _prepare(opened, marked, config, options, out)
@@ -127,34 +104,13 @@ def train_scene(
             facts |= {"cube": str(out / SCENE_LIST), "scenes": tell_scenes(opened.grid)}
         facts["asked"] = asked
         with disk_errors(out):
-            begin(out, asked, resume=resume)
+            begin(out, asked, resume=running.resume)
             if opened.parts:
                 paths = [str(one.path.resolve()) for one in opened.parts]
                 write_atomically(out / SCENE_LIST, ("\n".join(paths) + "\n").encode())
-            models: list[AnyModel] = []
-            if METHODS[options.method].network:
-                if on_plan is not None:
-                    on_plan(plan_of(task))
-                if dask is not None:
-                    train_on_cluster(
-                        task, dask, checkpoint_every=checkpoint_every, on_training=on_training
-                    )
-                    resume, jobs = True, 1  # all are there
-                models += _train_all(task, resume, checkpoint_every, on_step)
-                left_out = leave_out(
-                    task,
-                    models,
-                    jobs=jobs,
-                    resume=resume,
-                    checkpoint_every=checkpoint_every,
-                    on_step=on_step,
-                    on_fold=on_fold,
-                )
-            else:
-                model, left_out = _fit(task)
-                models.append(model)
-            score = partial(_score, models, out, task.config.device, dask)
-            summary = conclude(task, models, left_out, score, facts, truth, on_window)
+            models, left_out = LEARN[METHODS[options.method].learning.pace](task, running)
+            score = partial(_score, models, out, task.config.device, running.dask)
+            summary = conclude(task, models, left_out, score, facts, truth, running.on_window)
             for file in _fold_files(out):
                 file.unlink()
             if summary["finished"]:  # last: until now --resume makes all of it again
@@ -251,7 +207,7 @@ def _prepare(
                 "'answers' and 'negatives', or take another method",
                 options=("answers", "negatives"),
             )
-        if METHODS[options.method].network and config.block:
+        if "block" in METHODS[options.method].used_settings(config) and config.block:
             raise ConfigError(
                 "collages have no use for places where the class is not: take the density ratio "
                 "(no 'method' and no 'preset'), or leave out 'answers' and 'negatives'",
@@ -276,20 +232,19 @@ def plan_of(task: Task) -> str:
     return f"about {took} to train on {on_cores(cores)}; {judging(cost, task.options.folds)}"
 
 
-def _train_all(
-    task: Task, resume: bool, checkpoint_every: float, on_step: OnStep | None
-) -> list[Model]:
-    """One model for each seed; those that are there already are not trained again."""
-    models: list[Model] = []
+def _train(task: Task, running: Running) -> tuple[list[AnyModel], Crossfit]:
+    """One network for each seed and fold; those that are there already are not trained again."""
+    if running.on_plan is not None:
+        running.on_plan(plan_of(task))
+    if running.dask is not None:
+        train_on_cluster(task, running)
+        running = replace(running, overwrite=False, resume=True, jobs=1)  # all are there
+    models: list[AnyModel] = []
     for index in range(task.options.seeds):
-        models.append(
-            train_seed(
-                task, index, resume=resume, checkpoint_every=checkpoint_every, on_step=on_step
-            )
-        )
+        models.append(train_seed(task, index, running))
         if not models[-1].training["finished"]:
             break  # stopped by hand: what there is is mapped
-    return models
+    return models, leave_out(task, models, running)
 
 
 def _fold_files(out: Path) -> list[Path]:
@@ -297,12 +252,12 @@ def _fold_files(out: Path) -> list[Path]:
     return list(out.glob("fold-*.safetensors"))
 
 
-def _fit(task: Task) -> tuple[RatioModel | SpectralModel, Crossfit]:
+def _fit(task: Task, _: Running) -> tuple[list[AnyModel], Crossfit]:
     """A model that is there in seconds, saved before anything else is made of it."""
     usual = usual_spectra(task)
     scene, positives, options = task.scene.source, task.positives, task.options
 
-    def fit(some: BoolArray, folds: int) -> tuple[RatioModel | SpectralModel, Crossfit | None]:
+    def fit(some: BoolArray, folds: int) -> tuple[QuickModel, Crossfit | None]:
         known = Known(
             seed=options.seed,
             unlabeled=task.config.unlabeled,
@@ -311,7 +266,7 @@ def _fit(task: Task) -> tuple[RatioModel | SpectralModel, Crossfit]:
             negatives=task.labels.negatives,
             answers=task.labels.answers,
         )
-        return fit_at_once(options.method, scene, some, known)
+        return METHODS[options.method].fit(scene, some, known)
 
     fitted, left_out = fit(positives, options.folds)
     model = complete(fitted, task, usual)
@@ -329,7 +284,11 @@ def _fit(task: Task) -> tuple[RatioModel | SpectralModel, Crossfit]:
     model.save(model_path(task.out, 0, 1))
     for file in checkpoints(checkpoint_path(task.out, 0, 1)):
         file.unlink()  # of a network that was to be trained here before
-    return model, left_out
+    return [model], left_out
+
+
+# By how a method learns.
+LEARN = {"in steps": _train, "at once": _fit}
 
 
 def estimate(

@@ -12,8 +12,7 @@ from thonecls.io.raster.bands import (
     parse_wavelengths,
 )
 from thonecls.io.raster.gdal import open_gdal
-from thonecls.io.raster.matching import find_bad_bands, match_bands
-from thonecls.io.raster.source import RasterSource, open_raster
+from thonecls.io.raster.source import RasterSource, find_bad_bands, match_bands, open_raster
 
 __all__ = [
     "FALSE_COLOUR",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from thonecls.io.vector.burning import UNKNOWN, Burnt, burn_positives, burn_truth
-from thonecls.io.vector.crs import assign_crs
-from thonecls.io.vector.label_rasters import (
+from thonecls.io.vector.burning import (
+    UNKNOWN,
+    Burnt,
     LabelRaster,
+    burn_positives,
+    burn_truth,
     is_laid_on,
     read_label_raster,
     read_labelled,
 )
+from thonecls.io.vector.crs import assign_crs
 from thonecls.io.vector.layers import (
     ENDINGS,
     columns_of,

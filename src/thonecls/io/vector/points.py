@@ -18,8 +18,7 @@ from thonecls.errors import FileError, LabelError
 from thonecls.files import write_atomically
 from thonecls.io.grid import Grid
 from thonecls.io.vector.crs import LON_LAT, place
-from thonecls.io.vector.layers import is_vector, read_layer
-from thonecls.io.vector.tables import DELIMITERS
+from thonecls.io.vector.layers import DELIMITERS, is_vector, read_layer
 from thonecls.splits import scene_of
 
 IntArray = NDArray[np.int64]
