@@ -19,13 +19,12 @@ from rio_cogeo.cogeo import cog_validate
 
 from commands import run
 from products import PRODUCTS, SHAPE, Made, emit
-from thonecls.errors import FileError, LabelError, SceneError
+from thonecls.errors import FileError, LabelError
 from thonecls.io.inputs import read_labels, read_scene
 from thonecls.io.vector import read_points, write_points
 from thonecls.maps import scene_grid
 from thonecls.method.model import Scorer
 from thonecls.methods.spectral_model import load_model
-from thonecls.studio.project import open_project
 from thonecls.workflow.sample import draw_sample, suggest_places
 
 
@@ -169,11 +168,6 @@ def test_a_report_compares_with_a_truth_on_the_map(
     capsys.readouterr()
     assert run("report", out, "--truth", tmp_path / "truth.tif", "--truth-target", 2, "--json") == 0
     assert json.loads(capsys.readouterr().out)["scores"]["f1"] == pytest.approx(100)
-
-
-def test_the_studio_says_that_it_shows_maps_only(swath: tuple[Made, Path], tmp_path: Path) -> None:
-    with pytest.raises(SceneError, match="geometry of its sensor"):
-        open_project(tmp_path / "project", swath[0].scene)
 
 
 def test_a_geometry_that_is_spoilt_is_refused(swath: tuple[Made, Path], tmp_path: Path) -> None:

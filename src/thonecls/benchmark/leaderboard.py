@@ -105,11 +105,12 @@ def runs_of_board(results: Results) -> list[Run]:
 def _run(facts: Mapping[str, Any], results: Results) -> Run:
     cell = facts["cell"]
     name = cell.get("method", Cell.method)
-    method = METHODS.get(name) or results.methods[name]
+    own = METHODS.get(name)
+    method = own or results.methods[name]
     words = [name]
     if cell.get("prior") is not None:
         words.append(PRIORS.get(cell["prior"], f"prior {cell['prior']}"))
-    if method.network and cell.get("preset", Cell.preset) != "paper":
+    if own is not None and own.learning.presets and cell.get("preset", Cell.preset) != "paper":
         words.append(cell["preset"])
     threads = facts.get("machine", {}).get("threads", 1)
     return Run(

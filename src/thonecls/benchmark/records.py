@@ -19,7 +19,6 @@ from thonecls import schema
 from thonecls.benchmark.plan import Cell, cell_of
 from thonecls.errors import ThoneclsError
 from thonecls.extras import need
-from thonecls.methods import Method
 from thonecls.version import __version__
 
 NAME = "results.jsonl"  # what is written; every .jsonl file of a folder is read
@@ -52,6 +51,18 @@ class Record:
 
 
 @dataclass(frozen=True)
+class MethodCard:
+    """A method that only a record file describes; the fields are those of `Method`."""
+
+    name: str
+    on: str
+    minimises: str
+    paper: str
+    constants: str = ""
+    needs_prior: bool = False
+
+
+@dataclass(frozen=True)
 class SceneCard:
     """A scene that only a record file describes; classes: number to name."""
 
@@ -71,7 +82,7 @@ class Results:
     records: dict[str, Record]
     damaged: list[str]
     others: list[dict[str, Any]] = field(default_factory=list)
-    methods: dict[str, Method] = field(default_factory=dict)
+    methods: dict[str, MethodCard] = field(default_factory=dict)
     scenes: dict[str, SceneCard] = field(default_factory=dict)
 
     def find(self, cell: Cell) -> Record | None:
@@ -145,7 +156,7 @@ def _files(folder: Path) -> list[Path]:
 def _describes(facts: dict[str, Any], results: Results) -> bool:
     """Whether a line describes a method or a scene, which is kept, rather than a result."""
     if "method" in facts:
-        method = Method(**facts["method"])
+        method = MethodCard(**facts["method"])
         results.methods[method.name] = method
     elif "scene" in facts:
         card = facts["scene"]
