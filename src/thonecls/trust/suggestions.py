@@ -12,7 +12,7 @@ from sklearn.cluster import KMeans
 IntArray = NDArray[np.int64]
 
 AWAY = 8.0  # pixels: nearer to a label, the answer is known
-LIKELY = 0.05  # of the pixels far from labels, the likeliest, are looked at
+LIKELY = 0.25  # of the pixels far from labels, the likeliest, are looked at
 ACROSS = 4.0  # the longer side of a scene, in units in which a component's deviation is `WEIGHT`
 WEIGHT = 0.15
 MOST = 20_000  # pixels that are put into groups
@@ -30,7 +30,7 @@ def suggest(
 
     probability: (n,), NaN on nodata; places: (n, 2) row and column; components: (n, k) of spectra,
     white; labels: (m, 2) row and column of labels, and of places that were answered before. Of the
-    pixels far from all of these the likeliest twentieth is put into groups by place, and a little
+    pixels far from all of these the likeliest quarter is put into groups by place, and a little
     by spectrum; of each group the likeliest pixel is taken. So every part of the scene is asked
     about where the class may be, and those far from labels most.
     """
