@@ -24,6 +24,11 @@ from qgis.core import (
     QgsProcessingException,
     QgsProcessingFeatureSourceDefinition,
     QgsProcessingFeedback,
+    QgsProcessingModelAlgorithm,
+    QgsProcessingModelChildAlgorithm,
+    QgsProcessingModelChildParameterSource,
+    QgsProcessingModelParameter,
+    QgsProcessingParameterRasterLayer,
     QgsProject,
     QgsRasterLayer,
     QgsVectorLayer,
@@ -83,6 +88,7 @@ def main(plugins: str, scene: str, labels: str, run: str, folder: str) -> dict[s
     found |= miss_thonecls(plugin)
     found |= check_layers(run_algorithm, scene, labels)
     found |= map_and_load(run_algorithm, scene, run, Path(folder))
+    found |= model(scene, run, Path(folder))
     found |= cancel(run_algorithm, scene, labels, Path(folder))
     plugin.unload()
     return found
@@ -152,6 +158,37 @@ def map_and_load(run_algorithm: Any, scene: str, run: str, folder: Path) -> dict
     points, _ = run_algorithm("sample", RUN=run, SIZE=12, POINTS=str(folder / "points.gpkg"))
     found["points"] = QgsVectorLayer(points["POINTS"], "points", "ogr").featureCount()
     return found
+
+
+def model(scene: str, run: str, folder: Path) -> dict[str, Any]:
+    """A model in which another algorithm counts the pixels of the map that ours has made."""
+    chain = QgsProcessingModelAlgorithm("map and count", "tests")
+    chain.addModelParameter(
+        QgsProcessingParameterRasterLayer("SCENE", "scene"), QgsProcessingModelParameter("SCENE")
+    )
+    source = QgsProcessingModelChildParameterSource
+    given = {
+        "thonecls:map": {
+            "SCENE": source.fromModelParameter("SCENE"),
+            "RUN": source.fromStaticValue(run),
+            "OUTPUT": source.fromStaticValue(str(folder / "in a model")),
+        },
+        "native:rasterlayeruniquevaluesreport": {
+            "INPUT": source.fromChildOutput("thonecls:map", "MAP"),
+            "BAND": source.fromStaticValue(1),
+        },
+    }
+    for name, parameters in given.items():
+        child = QgsProcessingModelChildAlgorithm(name)
+        child.setChildId(name)
+        for parameter, value in parameters.items():
+            child.addParameterSources(parameter, [value])
+        chain.addChildAlgorithm(child)
+    context, heard = QgsProcessingContext(), Heard()
+    context.setProject(QgsProject.instance())
+    made, well = chain.run({"SCENE": scene}, context, heard)
+    counted = made["CHILD_RESULTS"]["native:rasterlayeruniquevaluesreport"]["TOTAL_PIXEL_COUNT"]
+    return {"model": well, "counted": counted}
 
 
 def cancel(run_algorithm: Any, scene: str, labels: str, folder: Path) -> dict[str, Any]:

@@ -136,6 +136,8 @@ def test_layers_progress_cancel_and_colours_inside_qgis(
         "probability.tif": ["map ä: probability", "singlebandpseudocolor"],
     }
     assert found["points"] == 12
+    assert found["model"]
+    assert found["counted"] == 2688
     assert found["cancelled"] == {}
     assert found["after cancel"] < 60
 
