@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as jsonlib
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 from rich.console import Console
@@ -27,9 +27,6 @@ from thonecls.cli.app import (
     conclude,
     errors,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 @app.command

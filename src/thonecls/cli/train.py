@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -41,9 +42,6 @@ from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.method.config import CHECKPOINT_SECONDS, TrainConfig, preset_for
 from thonecls.methods import METHODS
 
-if TYPE_CHECKING:
-    pass
-
 DEFAULT = "density-ratio"  # what is learnt by, unless something asks for a network
 
 
@@ -71,9 +69,12 @@ def train(
             "do: the map is then sharper (density-ratio only)."
         ),
     ] = None,
-    label: Annotated[str, Parameter(help="What the class is called, in maps and report.")] = (
-        "class"
-    ),
+    label: Annotated[
+        str | None,
+        Parameter(
+            help="What the class is called, in maps and report; by default what --where calls it."
+        ),
+    ] = None,
     folds: Annotated[
         int,
         Parameter(
@@ -141,7 +142,7 @@ def train(
         seeds=seeds,
         folds=folds,
         threshold=threshold,
-        label=label,
+        label=named_by(label_options.where) if label is None else label,
         floats=floats,
         minimum_area=minimum_area,
         polygons=polygons,
@@ -174,6 +175,16 @@ def train(
             ),
         )
     return conclude(summary.as_dict(), json)
+
+
+def named_by(where: str | None) -> str:
+    """What a condition on labels calls the class, if it is so simple.
+
+    >>> named_by("species = 'lantana'"), named_by("area > 3"), named_by(None)
+    ('lantana', 'class', 'class')
+    """
+    found = re.fullmatch(r"""\s*(?:\w+|"[^"]+")\s*=\s*'([^']{1,60})'\s*""", where or "")
+    return found[1] if found else "class"
 
 
 def usual_method(preset: str | None, seeds: int, config: TrainConfig) -> str:
