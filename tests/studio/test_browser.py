@@ -180,9 +180,11 @@ def test_two_tabs_show_the_same_labels(
     label(one, places(truth, 3, 2, seed=5))
     two.until(f"studio.store.state.labels.counts.negative === {before + 2}")
     two.press("z")
-    one.until(f"studio.store.state.labels.counts.negative === {before + 1}")
-    sizes = [studio.state("pixels.size") for studio in (one, two)]
-    assert sizes[0] == sizes[1] == sum(one.counts().values())
+    total = "Object.values(studio.store.state.labels.counts).reduce((a, b) => a + b, 0)"
+    for studio in (one, two):  # each hears of it in its own time: counts first, pixels then
+        studio.until(f"studio.store.state.labels.counts.negative === {before + 1}")
+        studio.until(f"studio.store.state.pixels.size === {total}")
+    assert one.state("pixels.size") == two.state("pixels.size") == sum(one.counts().values())
     for studio in (one, two):
         assert studio.errors == []
         studio.page.close()
