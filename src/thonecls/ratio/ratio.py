@@ -38,6 +38,7 @@ FEWEST_FAIR = 20  # labels that tell how much of a scene the class covers
 LEAST = 1e-3  # of the mean score of labels left out, which scores are divided by
 ROUNDING = 1e-6  # of the sum of a kernel's eigenvalues: smaller ones are rounding
 CHUNK = 2**10  # pixels that are scored at a time: their kernels stay in the cache
+PIECE = 2**12  # pixels whose features are taken at a time
 REACH = 4  # pixels to each side over which scores are averaged where neighbours look alike
 LEADING = 8  # components by which it is told how alike they look
 
@@ -447,8 +448,7 @@ def _basis(centres: FloatArray, gamma: float) -> FloatArray:
     """
     kernel = gaussian_kernel(centres, centres, gamma).astype(np.float64)
     kernel[np.diag_indices_from(kernel)] += ROUNDING * len(centres)
-    factor = scipy.linalg.cholesky(kernel, lower=True, overwrite_a=True)
-    return np.asarray(scipy.linalg.inv(factor.T), dtype=np.float32)
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(kernel)).T, dtype=np.float32, order="C")
 
 
 def _features(
@@ -460,8 +460,8 @@ def _features(
 ) -> FloatArray:
     """Kernels around centres as orthonormal features: (n, d) -> (n, m), into `out` if given."""
     found = np.empty((len(seen), len(centres)), np.float32) if out is None else out
-    for start in range(0, len(seen), CHUNK):
-        part = slice(start, start + CHUNK)
+    for start in range(0, len(seen), PIECE):
+        part = slice(start, start + PIECE)
         np.matmul(gaussian_kernel(seen[part], centres, gamma), basis, out=found[part])
     return found
 
