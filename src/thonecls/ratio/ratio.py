@@ -37,8 +37,7 @@ GROWTH, STEP = 1.4, 0.1  # a map that grows by less where its cut is so much low
 FEWEST_FAIR = 20  # labels that tell how much of a scene the class covers
 LEAST = 1e-3  # of the mean score of labels left out, which scores are divided by
 ROUNDING = 1e-6  # of the sum of a kernel's eigenvalues: smaller ones are rounding
-CHUNK = 2**10  # pixels that are scored at a time: their kernels stay in the cache
-PIECE = 2**12  # pixels whose features are taken at a time
+CHUNK = 2**10  # pixels whose kernels are taken at a time: these stay in the cache
 REACH = 4  # pixels to each side over which scores are averaged where neighbours look alike
 LEADING = 8  # components by which it is told how alike they look
 
@@ -369,7 +368,7 @@ def fit(
         gamma = WIDTH / max(float(of_u.var(axis=0, dtype=np.float64).sum()), 1e-12)
         basis = _basis(middles, gamma)
         p, n = (_features(x, middles, gamma, basis) for x in (of_p, of_n))
-        # The largest array by far: memory that is new each time costs as much as the product.
+        # The largest array by far: its memory is taken once, for all looks.
         u = buffer = _features(of_u, middles, gamma, basis, buffer)
         smoothed = p
         if around is not None:
@@ -460,8 +459,8 @@ def _features(
 ) -> FloatArray:
     """Kernels around centres as orthonormal features: (n, d) -> (n, m), into `out` if given."""
     found = np.empty((len(seen), len(centres)), np.float32) if out is None else out
-    for start in range(0, len(seen), PIECE):
-        part = slice(start, start + PIECE)
+    for start in range(0, len(seen), CHUNK):
+        part = slice(start, start + CHUNK)
         np.matmul(gaussian_kernel(seen[part], centres, gamma), basis, out=found[part])
     return found
 
