@@ -89,15 +89,8 @@ def sample(
     from thonecls.workflow import draw_sample
 
     path = draw_sample(run, out, size=size, seed=seed)
-    if json:
-        print(jsonlib.dumps({"run": str(run), "points": str(path)}))
-        return 0
-    console = Console()
-    console.print(f"points: {escape(str(path))}", soft_wrap=True)
-    console.print("fill in the column 'present' (1 or 0), then run", soft_wrap=True)
     told = shlex.join(["thonecls", "report", str(run), "--verified", str(path)])
-    console.print(escape(told), soft_wrap=True)
-    return 0
+    return _tell_points(run, path, "points", f"then run\n{told}", json=json)
 
 
 @app.command
@@ -122,16 +115,19 @@ def suggest(
     from thonecls.workflow import suggest_places
 
     path = suggest_places(run, out, size=size, seed=seed)
+    told = f"then train again with --answers {shlex.quote(str(path))}"
+    return _tell_points(run, path, "places", told, json=json)
+
+
+def _tell_points(run: Path, path: Path, kind: str, then: str, *, json: bool) -> int:
+    """Say where points to answer are, and what to do with them."""
     if json:
         print(jsonlib.dumps({"run": str(run), "points": str(path)}))
         return 0
     console = Console()
-    console.print(f"places: {escape(str(path))}", soft_wrap=True)
-    console.print(
-        "fill in the column 'present' (1 or 0), then train again with "
-        f"--answers {escape(shlex.quote(str(path)))}",
-        soft_wrap=True,
-    )
+    console.print(f"{kind}: {escape(str(path))}", soft_wrap=True)
+    words = f"fill in the column 'present' (1 or 0), {then}"
+    console.print(escape(words), soft_wrap=True)
     return 0
 
 

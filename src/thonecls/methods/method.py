@@ -126,7 +126,7 @@ class Method:
     def refuse_unused(self, given: Mapping[str, Any]) -> None:
         """Refuse settings that it has no use for."""
         uses = self.learning.uses
-        for name in given.keys() - set(given if uses is None else uses):
+        for name in sorted(given.keys() - set(given if uses is None else uses)):
             raise ConfigError(
                 f"{self.name} trains no network and has no use for '{name}': leave it out",
                 options=(name,),
