@@ -4,6 +4,8 @@ PYTHON ?= python3
 SEEDS ?= 5
 ROUNDS ?= 300
 CASES ?= 2000
+# Three for two cores: browsers, clusters and what is killed wait as much as they work.
+WORKERS ?= 3
 RUN := .venv/bin/python -m
 
 .PHONY: help demo studio page test coverage test-isa crash fuzz audit lock check dist qgis bench reproduce records leaderboard docs clean
@@ -27,10 +29,10 @@ page:  ## build the studio's page into the package, from studio/ (needs npm)
 	npm run build --prefix studio
 
 test: .venv/installed check  ## checks, then the whole test suite (COVERAGE=1: and the share of lines that it runs)
-	$(RUN) pytest -n 2 --dist worksteal $(if $(COVERAGE),--cov=thonecls)
+	$(RUN) pytest -n $(WORKERS) --dist worksteal $(if $(COVERAGE),--cov=thonecls)
 
 coverage: .venv/installed  ## share of the lines that the tests run (TESTS=tests/raster: some of them)
-	$(RUN) pytest -n 2 --dist worksteal --cov=thonecls $(TESTS)
+	$(RUN) pytest -n $(WORKERS) --dist worksteal --cov=thonecls $(TESTS)
 
 test-isa: .venv/installed  ## what learns, with the arithmetic of other processors (ISA="default/SSE41")
 	.venv/bin/python tests/isa.py --seeds $(SEEDS) $(ISA)

@@ -302,22 +302,25 @@ def test_a_failed_cell_is_recorded_and_the_rest_goes_on(tmp_path: Path) -> None:
     assert ended == [bad]
 
 
-def die(cell: Cell, *_: object) -> dict[str, Any]:
+def run_or_die(cell: Cell, *more: Any) -> dict[str, Any]:
     """In place of `run_cell`: the process of seed 1 is killed from outside."""
     if cell.seed == 1:
         os.kill(os.getpid(), signal.SIGKILL)
-    return facts(cell)
+    return run_cell(cell, *more)
 
 
-def test_a_cell_whose_process_dies_has_failed_and_the_rest_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_several_processes_give_the_same_results_although_one_dies(
+    alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("thonecls.benchmark.run.run_cell", die)
-    cells = [replace(BASE, seed=seed) for seed in range(4)]
-    run_cells(cells, tmp_path, root=ROOT, jobs=2)
+    monkeypatch.setattr("thonecls.benchmark.run.run_cell", run_or_die)
+    first, dies, last = FOUR[:3]
+    run_cells(FOUR[:3], tmp_path, root=ROOT, jobs=2, threads=1)
     found = read_results(tmp_path)
-    assert [found.find(cell) is not None for cell in cells] == [True, False, True, True]
-    assert "process died" in found.records[cells[1].id].facts["error"]
+    assert "process died" in found.records[dies.id].facts["error"]
+    expected = read_results(alone)
+    for cell in (first, last):
+        one, other = (held.records[cell.id].facts for held in (found, expected))
+        assert (one["scores"], one["pu"]) == (other["scores"], other["pu"])
 
 
 class KilledWorker(Exception):  # noqa: N818  # Dask's name for it
@@ -410,12 +413,6 @@ def test_a_method_on_spectra_is_a_cell_too(tmp_path: Path) -> None:
     assert "curves" not in held
 
 
-def test_several_processes_give_the_same_results(alone: Path, tmp_path: Path) -> None:
-    run_cells(FOUR[:2], tmp_path, root=ROOT, jobs=2, threads=1)
-    expected = outcome(alone)
-    assert outcome(tmp_path) == {cell.id: expected[cell.id] for cell in FOUR[:2]}
-
-
 def start_runner(folder: Path) -> subprocess.Popen[bytes]:
     """`thonecls benchmark` in a process of its own, on the first two of the four cells."""
     command = [sys.executable, "-m", "thonecls.cli", "benchmark", "table-ip-pu"]
@@ -441,26 +438,21 @@ def has_newer_curve(work: Path, since: float) -> bool:
     return False
 
 
-def test_killed_runs_lose_and_double_nothing(alone: Path, tmp_path: Path) -> None:
-    rng = random.Random(1)
-    for _ in range(2):
-        began = time.time()
-        runner = start_runner(tmp_path)
-        # Into a cell: after its first epoch, or while it is scored and recorded.
-        wait_for_an_epoch(runner, tmp_path / "work", began)
-        time.sleep(rng.uniform(0, 0.6))
-        runner.kill()
-        runner.wait()
-        assert not read_results(tmp_path).damaged
-    run_cells(FOUR[:2], tmp_path, root=ROOT, threads=1)
-    expected = outcome(alone)
-    assert outcome(tmp_path) == {cell.id: expected[cell.id] for cell in FOUR[:2]}
-
-
-def test_two_runners_share_one_folder(alone: Path, tmp_path: Path) -> None:
-    """One in a process of its own, and one here that begins when the other is in a cell."""
+def test_killed_runs_and_several_at_once_lose_and_double_nothing(
+    alone: Path, tmp_path: Path
+) -> None:
+    """One is killed; then one in a process of its own, and one here when that is in a cell."""
+    began = time.time()
     runner = start_runner(tmp_path)
-    wait_for_an_epoch(runner, tmp_path / "work", 0.0)
+    # Into a cell: after its first epoch, or while it is scored and recorded.
+    wait_for_an_epoch(runner, tmp_path / "work", began)
+    time.sleep(random.Random(1).uniform(0, 0.6))
+    runner.kill()
+    runner.wait()
+    assert not read_results(tmp_path).damaged
+    began = time.time()
+    runner = start_runner(tmp_path)
+    wait_for_an_epoch(runner, tmp_path / "work", began)
     run_cells(FOUR[:2], tmp_path, root=ROOT, threads=1)
     assert runner.wait() == 0
     expected = outcome(alone)

@@ -152,7 +152,7 @@ def test_a_warm_up_takes_its_share_of_the_epochs() -> None:
     assert not torch.equal(plain, warmed)
 
 
-@parametrize_with_checks([PUClassifier(epochs=10, batches=20)])  # type: ignore[untyped-decorator]
+@parametrize_with_checks([PUClassifier(epochs=6, batches=10)])  # type: ignore[untyped-decorator]
 def test_the_classifier_is_a_scikit_learn_estimator(
     estimator: PUClassifier, check: Callable[[Any], None]
 ) -> None:

@@ -27,6 +27,8 @@ from thonecls.method.model import Scorer
 from thonecls.methods.spectral_model import load_model
 from thonecls.workflow.sample import draw_sample, suggest_places
 
+pytestmark = pytest.mark.usefixtures("white_pictures")
+
 
 @pytest.fixture(autouse=True, scope="module")
 def one_opinion() -> Iterator[None]:
