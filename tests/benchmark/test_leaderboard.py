@@ -25,9 +25,9 @@ from thonecls.benchmark.leaderboard import (
     rankings,
     runs_of_board,
 )
-from thonecls.benchmark.plan import Preset
+from thonecls.benchmark.plan import Preset, changed
 from thonecls.benchmark.records import Results, append_record
-from thonecls.benchmark.studies import BOARD, BOARD_NETWORKS, BOARD_PROTOCOLS
+from thonecls.benchmark.studies import BOARD, BOARD_NETWORKS, BOARD_PROTOCOLS, BRIEF
 from thonecls.methods import METHODS
 
 PLACES = BOARD[:6]
@@ -142,6 +142,9 @@ def test_variants_have_names_and_other_settings_do_not_take_part(tmp_path: Path)
         Cell(*place, "t-honecls"),
         Cell(*place, "t-honecls", "fast"),
         Cell(*place, "t-honecls", settings=(("order", 5),)),
+        changed(Cell(*place, "t-honecls"), BRIEF),
+        changed(Cell(*place, "t-honecls", prior="paper"), {**BRIEF, "warmup": 2}),
+        changed(Cell(*place, "t-honecls", prior="paper"), {**BRIEF, "warmup": 3}),
     ):
         append_record(tmp_path, facts(cell, 50.0))
     priors = {"density-ratio": {}, "nnpu": {"prior": "true"}}
@@ -149,7 +152,14 @@ def test_variants_have_names_and_other_settings_do_not_take_part(tmp_path: Path)
         cell = Cell(*place, method, "fast", **change)  # type: ignore[arg-type]
         append_record(tmp_path, {**facts(Cell(*place), 50.0), "cell": cell.as_dict()})
     names = [run.method for run in runs_of_board(read_results(tmp_path))]
-    assert names == ["t-honecls", "t-honecls, fast", "density-ratio", "nnpu, true prior, fast"]
+    assert names == [
+        "t-honecls",
+        "t-honecls, fast",
+        "t-honecls, brief",
+        "t-honecls, KM2 prior, brief",
+        "density-ratio",
+        "nnpu, true prior, fast",
+    ]
 
 
 def test_how_labels_come_about_is_all_that_is_not_who_maps_what(results: Results) -> None:

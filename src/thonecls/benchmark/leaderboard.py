@@ -26,6 +26,7 @@ from thonecls.benchmark.statistics import (
     holm,
     mean_interval,
 )
+from thonecls.benchmark.studies import BRIEF, BRIEF_WARMUP
 from thonecls.benchmark.targets import ALL, Place, place_name, short_title
 from thonecls.methods import METHODS
 
@@ -87,7 +88,7 @@ ByMethod = Mapping[str, Mapping[Task, Run]]
 
 
 def runs_of_board(results: Results) -> list[Run]:
-    """Every record of a scene whose method has the settings of the catalogue.
+    """Every record of a scene whose method has the settings of the catalogue, or was run briefly.
 
     What was run with other settings, such as in a study of the Taylor order, is no method of its
     own. A preset makes a difference to networks alone.
@@ -96,10 +97,17 @@ def runs_of_board(results: Results) -> list[Run]:
     runs = {}
     for one in facts:
         cell = one["cell"]
-        if not cell.get("settings") and cell["target"] != ALL:
+        if (not cell.get("settings") or _is_brief(cell)) and cell["target"] != ALL:
             run = _run(one, results)
             runs[run.method, run.mechanism, run.task] = run
     return list(runs.values())
+
+
+def _is_brief(cell: Mapping[str, Any]) -> bool:
+    """Whether a network was run as all of the study are."""
+    known = {"preset": cell.get("preset", Cell.preset), **cell.get("settings", {})}
+    warmup = known.pop("warmup", BRIEF_WARMUP)
+    return known == BRIEF and warmup == BRIEF_WARMUP
 
 
 def _run(facts: Mapping[str, Any], results: Results) -> Run:
@@ -111,7 +119,7 @@ def _run(facts: Mapping[str, Any], results: Results) -> Run:
     if cell.get("prior") is not None:
         words.append(PRIORS.get(cell["prior"], f"prior {cell['prior']}"))
     if own is not None and own.learning.presets and cell.get("preset", Cell.preset) != "paper":
-        words.append(cell["preset"])
+        words.append("brief" if _is_brief(cell) else cell["preset"])
     threads = facts.get("machine", {}).get("threads", 1)
     return Run(
         ", ".join(words),
