@@ -169,6 +169,14 @@ def test_a_plan_says_how_long_it_will_take() -> None:
     assert estimate(Cell("indian-pines", 2), 1, nothing).seconds > 1.5 * small.seconds
 
 
+def test_a_plan_reads_records_with_settings_that_are_no_more(tmp_path: Path) -> None:
+    more = {"curves": {"loss": [0.5, 0.4]}, "pixels": 21025, "training_seconds": 1e6}
+    more |= {"config": {"epochs": 2, "foresight": 3}, "machine": {"threads": 1}}
+    append_record(tmp_path, facts(BASE) | more)
+    found, nothing = (estimate(BASE, 1, r) for r in (read_results(tmp_path), Results({}, [])))
+    assert found.seconds > 100 * nothing.seconds
+
+
 # Records
 
 

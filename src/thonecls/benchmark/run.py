@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack
+from dataclasses import fields
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -218,6 +219,9 @@ def _rate(record: Record) -> float | None:
     epochs = len(facts.get("curves", {}).get("loss", ()))
     if not (record.done and epochs and facts.get("pixels")):
         return None
-    config = TrainConfig(**facts["config"])
+    known = {one.name for one in fields(TrainConfig)}  # an earlier version may have had others
+    config = TrainConfig(
+        **{name: value for name, value in facts["config"].items() if name in known}
+    )
     work = epochs * work_of_epoch(config, facts["pixels"], record.cell.method)
     return float(facts["training_seconds"] * facts["machine"]["threads"] / work)
