@@ -82,6 +82,7 @@ bench: .venv/installed  ## step, scoring, scenes of up to 100 megapixels, F1 by 
 reproduce: .venv/installed  ## the paper's experiments as far as two cores get (hours): docs/results.md
 	.venv/bin/python benchmarks/reproduce.py $(if $(DATA),--data-root "$(DATA)")
 	.venv/bin/python benchmarks/render.py
+	.venv/bin/python benchmarks/leaderboard.py
 
 records: .venv/installed  ## check every file in benchmarks/records against the schema of a record
 	.venv/bin/python benchmarks/leaderboard.py --check

@@ -25,6 +25,7 @@ from thonecls.benchmark.studies import RGB as IMAGES
 from thonecls.benchmark.tables import as_markdown, build_table
 from thonecls.benchmark.targets import data_of
 from thonecls.datasets import data_root as resolve_root
+from thonecls.methods import METHODS as CATALOGUE
 
 PAGE = Path("docs/results.md")
 FIGURES = Path("docs/figures")
@@ -110,6 +111,20 @@ def _tuning(name: str, *datasets: str) -> Part:
     return Part(replace(study, places=places, columns=columns))
 
 
+def _board(kind: str, *datasets: str) -> Study:
+    """The leaderboard's methods of one kind, on some of its scenes."""
+    study = STUDIES["leaderboard"]
+
+    def kind_of(change: dict[str, Any]) -> str:
+        if CATALOGUE[change["method"]].learning.pace == "at once":
+            return "at once"
+        return "brief" if "width" in change else "published"
+
+    columns = {label: c for label, c in study.columns.items() if kind_of(c) == kind}
+    places = tuple(place for place in study.places if place[0] in datasets)
+    return replace(study, columns=columns, places=places)
+
+
 PARTS: dict[str, Part] = {
     "t-honecls-paper": Part(
         Study("T-HOneCls with the paper's schedule", IP, T_HONECLS), 3, name="table-ip-pu"
@@ -172,6 +187,10 @@ PARTS: dict[str, Part] = {
     ),
     **{name: _tuning(name, *SMALL) for name in TUNING},
     **{f"{name}-large": _tuning(name, *LARGE) for name in TUNING},
+    "leaderboard": Part(_board("at once", *SMALL), 3),
+    "leaderboard-large": Part(_board("at once", *LARGE)),
+    "leaderboard-networks": Part(_board("brief", *SMALL)),
+    "leaderboard-published": Part(_board("published", *SMALL)),
 }
 
 
@@ -184,9 +203,13 @@ def present(part: Part, root: Path) -> Part | None:
 
 
 def cells(part: Part) -> list[Cell]:
-    """All cells of a part."""
+    """All cells of a part; of the leaderboard one method after the other."""
     if part.repeated is None:
-        return cells_of(part.study, seeds=range(part.seeds), change=part.change)
+        found = cells_of(part.study, seeds=range(part.seeds), change=part.change)
+        if part.study.board:
+            names = list(CATALOGUE)
+            found.sort(key=lambda cell: (cell.seed, names.index(cell.method)))
+        return found
     columns = {label: part.study.columns[label] for label in part.repeated}
     again = replace(part.study, columns=columns)
     return [
@@ -196,7 +219,12 @@ def cells(part: Part) -> list[Cell]:
 
 
 def render(name: str, part: Part, results: Results) -> Iterator[Path]:
-    """The part's table and figure, unless the page shows more cells; the files that changed."""
+    """The part's table and figure, unless the page shows more cells; the files that changed.
+
+    Of the leaderboard none: its page is that of benchmarks/leaderboard.py.
+    """
+    if part.study.board:
+        return
     options: dict[str, Any] = {"seeds": range(part.seeds), "change": part.change}
     table = build_table(part.name or name, part.study, results, **options)
     if not insert(PAGE, name, as_markdown(table, heading=False)):
