@@ -123,6 +123,10 @@ class Method:
         uses = self.learning.uses
         return {n: value for n, value in asdict(config).items() if uses is None or n in uses}
 
+    def takes_negatives(self, config: TrainConfig) -> bool:
+        """Whether it has a use for places where the class is not; trained on collages none has."""
+        return self.negatives and not self.used_settings(config).get("block")
+
     def refuse_unused(self, given: Mapping[str, Any]) -> None:
         """Refuse settings that it has no use for."""
         uses = self.learning.uses

@@ -66,6 +66,7 @@ class Exporting:
         made = studio.jobs.folder / job_of(facts.id)
         spec = studio.jobs.spec(made.name)
         moved = facts.cut != facts.own_cut
+        slow = METHODS[facts.method].learning.pace == "in steps"  # and so is not trained again
         folder = studio.jobs.next_folder("export")
         self._clear()
         for file in ("labels.gpkg", "answers.gpkg"):
@@ -82,7 +83,7 @@ class Exporting:
                 "answers": str(answers) if answers.exists() else None,
                 "out": str(self.folder),
                 "threshold": facts.cut if moved else None,
-                "run": str(made / "run") if METHODS[facts.method].network else None,
+                "run": str(made / "run") if slow else None,
             },
         )
 

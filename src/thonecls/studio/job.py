@@ -97,21 +97,20 @@ def _train(job: dict[str, Any], status: Status) -> None:
     scene, scene_options = Path(job["scene"]), SceneOptions(**job["scene_options"])
     rows, columns = read_scene(scene, scene_options).grid.shape
     config = PRESETS[job["preset"] or preset_for(rows * columns)]
-    exporting, network = job["kind"] == "export", METHODS[job["method"]].network
-    if network:
-        config = METHODS[job["method"]].configure(config)
+    exporting, method = job["kind"] == "export", METHODS[job["method"]]
+    slow = method.learning.pace == "in steps"
     train_scene(
         scene,
         Path(job["labels"]),
         Path(job["out"]),
-        config=config,
+        config=method.configure(config),
         options=TrainOptions(
             method=job["method"],
             coverage=job["coverage"],
             threshold=job["threshold"],
             label=job["label"],
             floats=not exporting,  # the page moves the cut: percents would be too coarse
-            polygons=exporting or network,  # which is not trained again for an export
+            polygons=exporting or slow,  # which is not trained again for an export
         ),
         scene_options=scene_options,
         label_options=LabelOptions(answers=job["answers"]),

@@ -305,7 +305,11 @@ class Studio:
             "labels": self.labels_state(),
             "settings": self.settings_state(),
             "methods": [
-                {"name": name, "words": METHODS[name].minimises, "network": METHODS[name].network}
+                {
+                    "name": name,
+                    "words": METHODS[name].minimises,
+                    "network": METHODS[name].learning.pace == "in steps",
+                }
                 for name in training.METHODS_OFFERED
             ],
             **self.maps_state(),

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 from thonecls.errors import ConfigError, ThoneclsError
-from thonecls.method.config import preset_for
+from thonecls.method.config import PRESETS, preset_for
 from thonecls.methods import METHODS
 from thonecls.studio.jobs import Job, map_of
 from thonecls.studio.labels import answers_among, kinds_of, write_copy
@@ -54,9 +54,9 @@ class Training:
         """
         method = method or self.studio.project.settings.method
         check_method(method)
-        if preset is not None and not METHODS[method].network:
+        if preset is not None and not METHODS[method].learning.presets:
             raise ConfigError(f"{method} trains no network: leave out the preset")
-        if coverage is not None and method != "density-ratio":
+        if coverage is not None and not METHODS[method].coverage:
             raise ConfigError(f"{method} has no use for a coverage: leave it out")
         with self._starting:
             asked: dict[str, Any] = {"method": method, "preset": preset, "coverage": coverage}
@@ -100,10 +100,10 @@ class Training:
         return studio.jobs.start(folder, spec)
 
     def _takes_negatives(self, method: str, preset: str | None) -> bool:
-        """Whether a method has a use for places where the class is not, as `train` has it."""
+        """Whether a method has a use for places where the class is not."""
         rows, columns = self.studio.project.scene.grid.shape
-        whole = (preset or preset_for(rows * columns)) != "collage"
-        return method == "density-ratio" or (METHODS[method].network and whole)
+        config = PRESETS[preset or preset_for(rows * columns)]
+        return METHODS[method].takes_negatives(METHODS[method].configure(config))
 
     def by_itself(self, closing: threading.Event) -> None:
         """Train whenever labels have rested, unless that is not wanted."""
@@ -113,7 +113,7 @@ class Training:
             newest = studio.maps.newest("run")
             if (
                 not studio.project.settings.auto
-                or METHODS[studio.project.settings.method].network
+                or METHODS[studio.project.settings.method].learning.pace != "at once"
                 or time.monotonic() - studio.changed < REST
                 or tried == revision
                 or (newest is not None and newest.facts.revision == revision)

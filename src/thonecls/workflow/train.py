@@ -207,7 +207,7 @@ def _prepare(
                 "'answers' and 'negatives', or take another method",
                 options=("answers", "negatives"),
             )
-        if "block" in METHODS[options.method].used_settings(config) and config.block:
+        if not METHODS[options.method].takes_negatives(config):
             raise ConfigError(
                 "collages have no use for places where the class is not: take the density ratio "
                 "(no 'method' and no 'preset'), or leave out 'answers' and 'negatives'",
