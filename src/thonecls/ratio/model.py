@@ -34,6 +34,7 @@ from thonecls.ratio.ratio import (
     Look,
     Machine,
     Ratio,
+    Rule,
     cut_of,
     fit,
     looks_of,
@@ -239,27 +240,11 @@ def crossfit_ratio(
     if coverage is not None and coverage not in RULES:
         raise ConfigError(f"'coverage' must be all, part or patch. Got {coverage!r} instead")
     began = time.perf_counter()
-    source = as_source(scene)
-    if isinstance(labels, Labels):
-        positive = labels.positive
-    else:
-        positive = np.flatnonzero(positive_mask(labels, source.shape))
-    check_positives(positive, source.shape)
-    rng = np.random.default_rng(seed)
-    positive = np.unique(positive)
-    if positive.size > POSITIVES:
-        positive = np.sort(rng.choice(positive, POSITIVES, replace=False))
-    known = positive
-    if negatives is not None:
-        refused = np.flatnonzero(negatives)
-        if np.isin(refused, positive).any():
-            raise LabelError("a pixel is marked as the class and as not the class: correct one")
-        known = np.union1d(positive, refused)
+    source, rng = as_source(scene), np.random.default_rng(seed)
+    positive = _positives(labels, source.shape, rng)
+    known = positive if negatives is None else _with_negatives(positive, negatives)
     scenes = scenes_of(source)
-    found = coverage or coverage_of(positive, source.shape, scenes)
-    if coverage is None and found == "patch" and answers is not None:
-        # Answers are from elsewhere, however few they are beside the labels of a plot.
-        found = "part" if answers.flat[positive].sum() >= ANSWERED else found
+    found = coverage or _coverage(positive, source.shape, scenes, answers)
     rule = RULES[found]
     windows = windows_of(looks_of(rule))
     farther = -(-4 * (windows[-1] // 2) // SIDE)  # a label's window reaches a quarter beyond it
@@ -283,10 +268,6 @@ def crossfit_ratio(
     if not labelled.size:
         raise LabelError("no positive label lies on a valid pixel: check labels and nodata value")
     folds_ = folds_of(labelled, source.shape, folds, found, seed, scenes)
-    weights = np.ones(labelled.size, np.float32)
-    if answers is not None:
-        answered = answers.flat[labelled]
-        weights[answered] = max(1.0, ANSWER * int((~answered).sum()))
     spread = spread_of(pool.statistics)
     difference = neighbour_difference(pool.parts, spread)
     around = None
@@ -303,12 +284,73 @@ def crossfit_ratio(
         places=place_folds(labelled, source.shape, PLACES, scenes),
         around=around,
         negative=of_n,
-        weights=weights,
+        weights=_weights(labelled, answers),
     )
     few = len(np.unique(blocks_of(labelled, source.shape))) <= FEW_PLACES
     ratio = fitted.by(rule, LEAST_NEAR if few else 0.0)
     cut = cut_of(ratio, rule)
     training = {
+        **_settings(ratio, rule, cut),
+        "scene": {"bands": source.bands, "rows": source.shape[0], "columns": source.shape[1]},
+        "positives": len(labelled),
+        "negatives": int((~is_class).sum()),
+        "unlabeled": len(of_u[windows[0]]),
+        "coverage": found,
+        "seconds": round(time.perf_counter() - began, 3),
+        "seed": seed,
+    }
+    model = RatioModel(ratio.machines, pool.statistics, cut, training, difference=difference)
+    return model, Crossfit(labelled, folds_.fold, as_probability(ratio.judged, cut))
+
+
+def _positives(
+    labels: Labels | ArrayLike, shape: tuple[int, int], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Flat indices of the labels, in order; of very many a part."""
+    if isinstance(labels, Labels):
+        positive = labels.positive
+    else:
+        positive = np.flatnonzero(positive_mask(labels, shape))
+    check_positives(positive, shape)
+    positive = np.unique(positive)
+    if positive.size > POSITIVES:
+        positive = np.sort(rng.choice(positive, POSITIVES, replace=False))
+    return positive
+
+
+def _with_negatives(positive: NDArray[np.int64], negatives: BoolArray) -> NDArray[np.int64]:
+    refused = np.flatnonzero(negatives)
+    if np.isin(refused, positive).any():
+        raise LabelError("a pixel is marked as the class and as not the class: correct one")
+    return np.union1d(positive, refused)
+
+
+def _coverage(
+    positive: NDArray[np.int64],
+    shape: tuple[int, int],
+    scenes: Sequence[Window],
+    answers: BoolArray | None,
+) -> Coverage:
+    """Where labels come from, by where they lie."""
+    found = coverage_of(positive, shape, scenes)
+    if found == "patch" and answers is not None:
+        # Answers are from elsewhere, however few they are beside the labels of a plot.
+        return "part" if answers.flat[positive].sum() >= ANSWERED else found
+    return found
+
+
+def _weights(labelled: NDArray[np.int64], answers: BoolArray | None) -> NDArray[np.float32]:
+    """What each label counts for: an answer for a share of all others."""
+    weights = np.ones(labelled.size, np.float32)
+    if answers is not None:
+        answered = answers.flat[labelled]
+        weights[answered] = max(1.0, ANSWER * int((~answered).sum()))
+    return weights
+
+
+def _settings(ratio: Ratio, rule: Rule, cut: float) -> dict[str, Any]:
+    """What a model's file tells of how it was fitted."""
+    return {
         "config": {
             "components": COMPONENTS,
             "windows": [list(machine.look.windows) for machine in ratio.machines],
@@ -319,22 +361,13 @@ def crossfit_ratio(
             "strengths": list(rule.strengths),
             "cut": round(cut, 4),
         },
-        "scene": {"bands": source.bands, "rows": source.shape[0], "columns": source.shape[1]},
-        "positives": len(labelled),
-        "negatives": int((~is_class).sum()),
-        "unlabeled": len(of_u[windows[0]]),
-        "coverage": found,
         "threshold_reason": rule.reason,
         "pauc_left_out": _pauc(ratio),
         "recall_left_out": round(float((ratio.held_out > cut).mean()), 4),
-        "seconds": round(time.perf_counter() - began, 3),
         "finished": True,
         "versions": {"thonecls": __version__, "commit": commit(), "numpy": np.__version__},
         "python": platform.python_version(),
-        "seed": seed,
     }
-    model = RatioModel(ratio.machines, pool.statistics, cut, training, difference=difference)
-    return model, Crossfit(labelled, folds_.fold, as_probability(ratio.judged, cut))
 
 
 def _pauc(ratio: Ratio) -> float | None:
