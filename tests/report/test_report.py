@@ -42,6 +42,7 @@ from thonecls.report.report import (
 )
 from thonecls.scene import Scene
 from thonecls.trust import (
+    Circumstances,
     Opinion,
     TrustReport,
     assess,
@@ -145,11 +146,13 @@ def make_report(folder: Path, *, height: int = 60, width: int = 80) -> Report:
     trust = assess(
         flat[world.labels[60:]],
         flat,
+        Circumstances(
+            places=find_places(world.labels, (height, width), unlike=0.02),
+            opinions=[Opinion("matched-filter", 0.4, 0.6)],
+            priors=[Prior("km2", 0.31, 0.24, 0.38)],
+            votes=count_votes(np.clip(flat + rng.normal(0, 0.08, (3, flat.size)), 0, 1)),
+        ),
         rng=rng,
-        places=find_places(world.labels, (height, width), unlike=0.02),
-        opinions=[Opinion("matched-filter", 0.4, 0.6)],
-        priors=[Prior("km2", 0.31, 0.24, 0.38)],
-        votes=count_votes(np.clip(flat + rng.normal(0, 0.08, (3, flat.size)), 0, 1)),
     )
     pictures: dict[str, Any] = {**make_pictures(world, trust, folder)}
     return Report(

@@ -17,6 +17,7 @@ from thonecls.metrics import find_degenerate
 from thonecls.priors import Prior
 from thonecls.trust import (
     BOUND,
+    Circumstances,
     Opinion,
     TrustReport,
     assess,
@@ -30,8 +31,12 @@ fraction = st.floats(0, 1)
 ALL_OVER = find_places(np.arange(0, 100 * 100, 97), (100, 100))
 
 
-def report(held_out: Scores | None, unlabeled: Scores, **kwargs: Any) -> TrustReport:
-    return assess(held_out, unlabeled, rng=np.random.default_rng(0), bootstraps=60, **kwargs)
+def report(
+    held_out: Scores | None, unlabeled: Scores, *, threshold: float = 0.5, **known: Any
+) -> TrustReport:
+    settings: dict[str, Any] = {"rng": np.random.default_rng(0), "bootstraps": 60}
+    about = Circumstances(**known)
+    return assess(held_out, unlabeled, about, threshold=threshold, **settings)
 
 
 def good_run(**kwargs: Any) -> TrustReport:

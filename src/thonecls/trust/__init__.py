@@ -13,7 +13,15 @@ from thonecls.places import (
     spectral_components,
     unlike_labels,
 )
-from thonecls.trust.assessment import Caution, HeldOut, Level, TrustReport, assess, summarise
+from thonecls.trust.assessment import (
+    Caution,
+    Circumstances,
+    HeldOut,
+    Level,
+    TrustReport,
+    assess,
+    summarise,
+)
 from thonecls.trust.evidence import (
     BOUND,
     Estimate,
@@ -44,6 +52,7 @@ __all__ = [
     "STRATA",
     "Caution",
     "Choice",
+    "Circumstances",
     "Curve",
     "Estimate",
     "HeldOut",

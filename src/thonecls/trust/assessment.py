@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -104,30 +104,42 @@ class TrustReport:
         return any(caution.name in ("prevalence", "contradiction") for caution in self.cautions)
 
 
+@dataclass(frozen=True)
+class Circumstances:
+    """What is known of a map beside its scores.
+
+    places: where labels lie; opinions: of other methods; priors: from spectra; history: of
+    training, by epoch; degenerate: what `find_degenerate` said; votes: of maps by several seeds;
+    covered: the share of the scene that is mapped, else of the unlabeled; calibrated: whether
+    probabilities can be taken at their word.
+    """
+
+    places: Places | None = None
+    opinions: Sequence[Opinion] = ()
+    priors: Sequence[Prior] = ()
+    history: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    degenerate: str | None = None
+    votes: Votes | None = None
+    covered: float | None = None
+    calibrated: bool = True
+
+
 def assess(
     held_out: NDArray[Any] | None,
     unlabeled: NDArray[Any],
+    known: Circumstances | None = None,
     *,
     rng: np.random.Generator,
     threshold: float = 0.5,
-    places: Places | None = None,
-    opinions: Sequence[Opinion] = (),
-    priors: Sequence[Prior] = (),
-    history: Mapping[str, Sequence[float]] | None = None,
-    degenerate: str | None = None,
-    votes: Votes | None = None,
-    covered: float | None = None,
-    calibrated: bool = True,
     bootstraps: int = BOOTSTRAPS,
 ) -> TrustReport:
     """Gather all that is known of a map.
 
     held_out, unlabeled: 1-D probabilities of positives, each by a model that did not see it, and of
-    pixels spread over the scene; NaN is left out. places: where labels lie; opinions: of other
-    methods; priors: from spectra; history: of training, by epoch; degenerate: what
-    `find_degenerate` said; votes: of maps by several seeds; covered: the share of the scene that is
-    mapped, else of the unlabeled; calibrated: whether probabilities can be taken at their word.
+    pixels spread over the scene; NaN is left out.
     """
+    known = known or Circumstances()
+    places, calibrated = known.places, known.calibrated
     held, rest = (
         np.empty(0) if scores is None else scores[np.isfinite(scores)]
         for scores in (held_out, unlabeled)
@@ -144,25 +156,29 @@ def assess(
         calibrated=calibrated,
     )
     prevalence = estimate_prevalence(
-        positive, rest, draws, threshold=threshold, given=priors, calibrated=calibrated
+        positive, rest, draws, threshold=threshold, given=known.priors, calibrated=calibrated
     )
     share = float((rest > threshold).mean())
     found = None
     if held.size:
         blocks = None if places is None else places.blocks
         found = _judge(held, rest, prevalence, draws, threshold=threshold, rng=rng, blocks=blocks)
-    agreement = None if votes is None else stability(votes)
+    covered = share if known.covered is None else known.covered
+    agreement = None if known.votes is None else stability(known.votes)
     cautions = (
-        *([Caution("degenerate", degenerate, DEGENERATE, "poor")] if degenerate else []),
+        *(
+            [Caution("degenerate", known.degenerate, DEGENERATE, "poor")]
+            if known.degenerate
+            else []
+        ),
         *about_places(places, None if found is None else found.recall),
         *_about_held_out(found, threshold, places),
-        *about_opinions(opinions, share if covered is None else covered),
+        *about_opinions(known.opinions, covered),
         *about_spectra(places),
-        *about_history(history or {}),
+        *about_history(known.history),
         *(about_prevalence(prevalence) if places is None or places.coverage == "all" else ()),
         *about_seeds(agreement),
     )
-    covered = share if covered is None else covered
     return TrustReport(
         threshold,
         rest.size,
@@ -173,7 +189,7 @@ def assess(
         agreement,
         cautions,
         places,
-        tuple(opinions),
+        tuple(known.opinions),
     )
 
 

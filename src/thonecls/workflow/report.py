@@ -42,6 +42,7 @@ from thonecls.report.report import (
 from thonecls.scene import BoolArray
 from thonecls.schema import Rule
 from thonecls.trust import (
+    Circumstances,
     TrustReport,
     assess,
     compare,
@@ -202,22 +203,20 @@ def judge_evidence(
     places = replace(places, apart=float(evidence.unlike[known].mean()) if known.any() else None)
     if "coverage" in run:  # as it was told, or seen
         places = replace(places, coverage=run["coverage"])
-    return assess(
-        evidence.crossfit,
-        unlabeled,
-        rng=np.random.default_rng(0),
-        threshold=run["threshold"],
+    known_of = Circumstances(
         places=places,
         opinions=[
             compare(name, scores, mapped)
             for name, scores in zip(run["opinions"], evidence.opinions, strict=True)
         ],
-        history=history,
+        history=history or {},
         degenerate=run.get("warning"),
         votes=count_votes(evidence.unlabeled, run["threshold"]) if several else None,
         covered=run["mapped_share"],
         calibrated=METHODS[run["method"]].learning.calibrated,
     )
+    rng = np.random.default_rng(0)
+    return assess(evidence.crossfit, unlabeled, known_of, rng=rng, threshold=run["threshold"])
 
 
 def _history(out: Path) -> dict[str, list[float]]:
