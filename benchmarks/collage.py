@@ -34,18 +34,8 @@ def sides(config: TrainConfig) -> dict[str, Callable[[], object]]:
     mask = np.zeros((SIDE, SIDE), dtype=bool)
     mask.flat[rng.choice(mask.size, POSITIVES, replace=False)] = True
     generator = torch.Generator().manual_seed(0)
-    data = CollageData.prepare(
-        rng.normal(size=(config.components, SIDE, SIDE)),
-        mask,
-        block=config.block,
-        label_blocks=config.label_blocks,
-        random_blocks=config.random_blocks,
-        gain=config.gain,
-        components=config.components,
-        device=torch.device("cpu"),
-        width=config.width,
-        generator=generator,
-    )
+    cube = rng.normal(size=(config.components, SIDE, SIDE))
+    data = CollageData.prepare(cube, mask, replace(config, device="cpu"), generator)
     procedure: Procedure[CollageBatch] = Procedure()
     state = _start(data, config, procedure, generator, None)
     batches = data.batches(config.batches, generator)

@@ -72,17 +72,12 @@ def test_a_collage_is_cut_to_the_same_bits_as_block_by_block(
 
 def test_a_canvas_has_its_channels_last() -> None:
     rng = np.random.default_rng(0)
+    blocks: dict[str, Any] = {"block": 8, "label_blocks": 3, "random_blocks": 9}
     data = CollageData.prepare(
         rng.normal(size=(6, 50, 40)),
         np.arange(2000).reshape(50, 40) % 97 == 0,
-        block=8,
-        label_blocks=3,
-        random_blocks=9,
-        gain=0.0,
-        components=4,
-        device=torch.device("cpu"),
-        width=0.25,
-        generator=torch.Generator().manual_seed(0),
+        replace(COLLAGE, **blocks, gain=0.0, components=4, device="cpu", width=0.25),
+        torch.Generator().manual_seed(0),
     )
     (batch,) = data.batches(1, torch.Generator().manual_seed(0))
     cube, _, _ = data._cut(batch)

@@ -17,8 +17,9 @@ from torch import Tensor, nn
 
 from thonecls.errors import LabelError, SceneError
 from thonecls.method.collage import Collage, Pool, build_pool
+from thonecls.method.config import TrainConfig
 from thonecls.method.frozen import average, freeze
-from thonecls.method.model import Model
+from thonecls.method.model import Model, resolve_device
 from thonecls.method.net import FreeOCNet
 from thonecls.method.procedure import TrainingData
 from thonecls.method.sampler import pseudo_batches
@@ -106,27 +107,23 @@ class SceneData:
     def prepare(
         scene: Source | NDArray[Any],
         labels: Labels | ArrayLike,
-        *,
-        unlabeled: int,
-        budget: int,
-        device: torch.device,
-        width: float,
+        config: TrainConfig,
         generator: torch.Generator,
     ) -> SceneData:
         """Check the labels, draw unlabeled pixels where none are given, measure the bands."""
-        source = as_source(scene)
+        source, device = as_source(scene), resolve_device(config.device)
         size = source.shape[0] * source.shape[1]
-        if size > budget:
+        if size > config.budget:
             raise SceneError(
                 f"a scene of {size:,} pixels is too large to be seen whole at every step: train on "
                 "blocks of it ('preset' collage, or config=COLLAGE), or raise the budget, now "
-                f"{budget:,} pixels",
+                f"{config.budget:,} pixels",
                 options=("preset",),
             )
         whole = read_all(source)
         if not isinstance(labels, Labels):
             mask = positive_mask(labels, source.shape)
-            labels = draw_labels(mask, whole.valid, unlabeled, _numpy_generator(generator))
+            labels = draw_labels(mask, whole.valid, config.unlabeled, _numpy_generator(generator))
         check_labels(labels, whole.valid)
         # In what order labels come does not matter.
         labels = Labels(
@@ -135,7 +132,7 @@ class SceneData:
         statistics = band_statistics(whole)
         cube = torch.from_numpy(standardize(whole, statistics)).to(device)[None]
         valid = None if whole.valid.all() else torch.from_numpy(whole.valid)[None, None].to(device)
-        return SceneData(cube, valid, labels, statistics, device, width)
+        return SceneData(cube, valid, labels, statistics, device, config.width)
 
     @property
     def pixels(self) -> int:
@@ -251,14 +248,7 @@ class CollageData:
     def prepare(
         scene: Source | NDArray[Any],
         labels: Labels | ArrayLike,
-        *,
-        block: int,
-        label_blocks: int,
-        random_blocks: int,
-        gain: float,
-        components: int,
-        device: torch.device,
-        width: float,
+        config: TrainConfig,
         generator: torch.Generator,
     ) -> CollageData:
         """Check the labels, and read what blocks are cut from; unlabeled pixels are not asked."""
@@ -269,9 +259,11 @@ class CollageData:
             positive = np.flatnonzero(positive_mask(labels, source.shape))
         check_positives(positive, source.shape)
         rng = _numpy_generator(generator)
+        block, components = config.block, config.components
         pool = build_pool(source, positive, block=block, components=components, rng=rng)
-        sizes = source.shape, source.bands, block, label_blocks, random_blocks, gain
-        return CollageData(pool, *sizes, device, width)
+        blocks = block, config.label_blocks, config.random_blocks, config.gain
+        device = resolve_device(config.device)
+        return CollageData(pool, source.shape, source.bands, *blocks, device, config.width)
 
     @property
     def pixels(self) -> int:

@@ -16,7 +16,7 @@ from thonecls.method.config import CHECKPOINT_SECONDS, PAPER, TrainConfig
 from thonecls.method.data import CollageData, LabelledData, SceneData
 from thonecls.method.loop import run
 from thonecls.method.members import fold_checkpoint, join, loss_on
-from thonecls.method.model import Model, resolve_device
+from thonecls.method.model import Model
 from thonecls.method.procedure import Procedure, check_prior
 from thonecls.method.progress import Control, Progress, moved
 from thonecls.scene import Source
@@ -102,26 +102,5 @@ def prepare(
 ) -> LabelledData:
     """The data for a training with these settings."""
     check_prior(config)
-    device = resolve_device(config.device)
-    if config.block:
-        return CollageData.prepare(
-            scene,
-            labels,
-            block=config.block,
-            label_blocks=config.label_blocks,
-            random_blocks=config.random_blocks,
-            gain=config.gain,
-            components=config.components,
-            device=device,
-            width=config.width,
-            generator=generator,
-        )
-    return SceneData.prepare(
-        scene,
-        labels,
-        unlabeled=config.unlabeled,
-        budget=config.budget,
-        device=device,
-        width=config.width,
-        generator=generator,
-    )
+    kind = CollageData if config.block else SceneData
+    return kind.prepare(scene, labels, config, generator)
