@@ -252,14 +252,14 @@ def test_scenes_whose_files_have_one_name_are_told_apart_by_their_folders(tmp_pa
 def test_a_truth_of_another_size_is_refused(tmp_path: Path) -> None:
     make_dataset("ksc", tmp_path)
     make_file(tmp_path / "KSC_gt.mat", np.zeros((2, 2), dtype=np.uint8), "KSC_gt")
-    with pytest.raises(FileError, match=r"needs an array of 11×25; .*KSC_gt.mat holds 2×2: run"):
+    with pytest.raises(FileError, match=r"needs an array of 11×25; .*KSC_gt.mat holds 2×2: fetch"):
         load_dataset("ksc", tmp_path)
 
 
 def test_unknown_class_numbers_are_refused(tmp_path: Path) -> None:
     _, truth = make_dataset("ksc", tmp_path)
     make_file(tmp_path / "KSC_gt.mat", np.where(truth == 3, 14, truth), "KSC_gt")
-    with pytest.raises(LabelError, match=r"of ksc are 1 to 13, .*KSC_gt\.mat also holds 14: run"):
+    with pytest.raises(LabelError, match=r"of ksc are 1 to 13, .*KSC_gt\.mat also holds 14: fetch"):
         load_dataset("ksc", tmp_path)
     make_file(tmp_path / "KSC_gt.mat", truth / 2, "KSC_gt")
     with pytest.raises(LabelError, match=r"also holds 0\.5, 1\.5"):
@@ -293,7 +293,8 @@ def test_missing_files_are_named_with_where_to_get_them(tmp_path: Path) -> None:
     (tmp_path / "PaviaU_gt.mat").unlink()
     assert not is_present("pavia-university", tmp_path)
     with pytest.raises(
-        FileError, match=r"PaviaU_gt .*: run thonecls datasets pavia-university --download, or get"
+        FileError,
+        match=r"PaviaU_gt .*: fetch the files by `thonecls datasets pavia-university`, or get",
     ):
         load_dataset("pavia-university", tmp_path)
 

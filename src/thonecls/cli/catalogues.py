@@ -102,6 +102,8 @@ def datasets(
     console.print(table)
     if name is not None:
         console.print(f"files: {how_to_get(specs[0])}", soft_wrap=True, highlight=False)
+        if specs[0].urls:
+            console.print("to fetch them now, add --download", highlight=False)
         if picture is not None:
             console.print(f"picture: {escape(str(picture))}", soft_wrap=True, highlight=False)
         for number, title in specs[0].classes.items():

@@ -131,7 +131,7 @@ def pure_blocks(labels: NDArray[Any], size: int) -> NDArray[Any]:
 
 def how_to_get(spec: Spec) -> str:
     """What to do for its files, to be read after a colon."""
-    command = f"run thonecls datasets {spec.name} --download, or " if spec.urls else ""
+    command = f"fetch the files by `thonecls datasets {spec.name}`, or " if spec.urls else ""
     return command + spec.where
 
 
