@@ -28,7 +28,7 @@ from thonecls.metrics import find_degenerate
 from thonecls.ratio.model import crossfit_ratio
 from thonecls.report.report import judge
 from thonecls.splits import PROTOCOLS
-from thonecls.trust import Estimate
+from thonecls.trust import Estimate, outward
 from thonecls.version import commit
 from thonecls.workflow.crossfit import gather_evidence, spread_out
 from thonecls.workflow.report import judge_evidence
@@ -151,9 +151,10 @@ def table(records: list[dict[str, Any]]) -> str:
     lines += ["", "| interval of | given for | holds the truth |", "|---|---|---|"]
     for name in ("recall", "precision", "prevalence"):
         told = [(r["told"][name], r["truth"][name]) for r in records if name in r["told"]]
-        held = sum(
-            (low or 0) <= true <= (1 if high is None else high) for (_, low, high), true in told
-        )
+        held = 0
+        for (_, low, high), true in told:
+            first, last = outward(low, high)  # as the report shows it
+            held += first <= true <= last
         share = f"{100 * held / len(told):.0f} %" if told else "–"
         lines.append(f"| {name} | {len(told)} maps | {share} |")
     seeds = 1 + max(record["task"]["seed"] for record in records)

@@ -295,7 +295,7 @@ def test_the_summary_is_a_sentence_with_its_intervals() -> None:
     found = good_run(covered=0.061)
     assert summarise(found) == (
         "The map finds about 93 % (86 to 97 %) of the class, by labels left out of training, and "
-        "covers 6.1 % of the scene; between 88 and 100 % of what it marks is estimated to be right."
+        "covers 6.1 % of the scene; between 87 and 100 % of what it marks is estimated to be right."
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
@@ -282,17 +283,32 @@ def percent(value: float) -> str:
         return "less than 0.01 %"
     if 0.995 <= value < 1:
         return "nearly 100 %"
-    digits = 0 if value >= 0.0995 or value == 0 else 1 if value >= 0.00995 else 2
-    return f"{100 * value:.{digits}f} %"
+    return f"{100 * value:.{_digits(value)}f} %"
+
+
+def _digits(value: float) -> int:
+    """Behind the point of a share in percent."""
+    return 0 if value >= 0.0995 or value == 0 else 1 if value >= 0.00995 else 2
+
+
+def outward(low: float | None, high: float | None) -> tuple[float, float]:
+    """An interval of shares in the digits in which people see it, never narrower than it is.
+
+    >>> outward(0.7953, 0.9937), outward(0.0216, 0.14), outward(None, 0.501)
+    ((0.79, 1.0), (0.021, 0.14), (0.0, 0.51))
+    """
+    first, last = low or 0.0, 1.0 if high is None else high
+    down, up = 10 ** (2 + _digits(first)), 10 ** (2 + _digits(last))
+    return floor(first * down + 1e-9) / down, min(1.0, ceil(last * up - 1e-9) / up)
 
 
 def span(low: float | None, high: float | None, between: str = " to ") -> str:
-    """From one share to another.
+    """From one share to another, rounded outward.
 
-    >>> span(0.79, 0.92), span(0.021, 0.14, " and "), span(None, 0.5)
-    ('79 to 92 %', '2.1 and 14 %', '0 to 50 %')
+    >>> span(0.79, 0.92), span(0.021, 0.14, " and "), span(None, 0.501)
+    ('79 to 92 %', '2.1 and 14 %', '0 to 51 %')
     """
-    first, last = percent(low or 0.0), percent(1.0 if high is None else high)
+    first, last = map(percent, outward(low, high))
     return f"{first.removesuffix(' %')}{between}{last}"
 
 
