@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import geopandas
 import numpy as np
@@ -15,7 +16,7 @@ from affine import Affine
 
 from commands import run
 from thonecls.datasets import Example, synthetic
-from thonecls.errors import ConfigError, LabelError, SceneError
+from thonecls.errors import ConfigError, FileError, LabelError, SceneError
 from thonecls.io.inputs import read_labels, read_scenes
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.method.config import FAST, TrainConfig
@@ -34,6 +35,7 @@ from thonecls.workflow import (
 )
 from thonecls.workflow.map import score_here
 from thonecls.workflow.sample import suggest_places, verify_run
+from thonecls.workflow.train import LEARN
 from tiles import cut_tiles
 
 LANTANA = LabelOptions(where="species = 'lantana'")
@@ -297,3 +299,54 @@ def test_many_plots_of_different_shapes_with_crowns_just_work(tmp_path: Path) ->
     assert summary.positives == len(places)
     assert summary.held_out == len(places)
     assert len(list((tmp_path / "run/scenes").glob("plot_*/map.tif"))) == PLOTS
+
+
+QUICKLY = TrainOptions(method="matched-filter", folds=0)
+
+
+def train_quickly(example: Example, scene: Path, out: Path, **running: bool) -> None:
+    given: dict[str, Any] = {"config": FAST, "options": QUICKLY, "label_options": LANTANA}
+    train_scene(scene, example.labels, out, running=Running(**running), **given)
+
+
+def test_a_training_takes_away_nothing_that_it_did_not_make(
+    smallholding: Example, tiles: Path, tmp_path: Path, one_opinion: None
+) -> None:
+    """Maps of one's own in OUT/scenes stay; those of the training's scenes go with it."""
+    own = tmp_path / "run" / "scenes" / "may"
+    own.mkdir(parents=True)
+    for name in ("map.tif", "map.json", "item.json"):
+        (own / name).write_text("mine")
+    train_quickly(smallholding, smallholding.scene, tmp_path / "run")
+    train_quickly(smallholding, tiles, tmp_path / "run", overwrite=True)
+    assert (tmp_path / "run" / "scenes.txt").exists()
+    assert len(list((tmp_path / "run" / "scenes").glob("*/map.tif"))) == 10
+    train_quickly(smallholding, smallholding.scene, tmp_path / "run", overwrite=True)
+    assert {path.name for path in own.iterdir()} == {"map.tif", "map.json", "item.json"}
+    assert [path.name for path in own.parent.iterdir()] == ["may"]
+    assert not (tmp_path / "run" / "scenes.txt").exists()
+
+
+def test_a_list_and_maps_of_ones_own_are_not_written_over(
+    smallholding: Example, tiles: Path, tmp_path: Path
+) -> None:
+    first = sorted(tiles.glob("*.tif"))[0].stem
+    for number, name in enumerate(("scenes.txt", f"scenes/{first}/map.json")):
+        file = tmp_path / str(number) / name
+        file.parent.mkdir(parents=True)
+        file.write_text("mine")
+        with pytest.raises(FileError, match=f"{file.name} is there already"):
+            train_quickly(smallholding, tiles, tmp_path / str(number))
+        assert file.read_text() == "mine"
+
+
+def test_what_fails_before_it_has_made_anything_leaves_nothing(
+    smallholding: Example, tiles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise LabelError("not today")
+
+    monkeypatch.setitem(LEARN, "at once", fail)
+    with pytest.raises(LabelError, match="not today"):
+        train_quickly(smallholding, tiles, tmp_path / "run")
+    assert not (tmp_path / "run").exists()

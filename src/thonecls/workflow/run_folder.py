@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ GIVEN = "given by hand"  # why a threshold is what it is
 ANEW = "choose another folder, or train again"
 REPORT, REPORT_JSON = "report.html", "report.json"
 MAP = "map.tif"
-SCENES, SCENE_LIST, LABEL_LIST = "scenes", "scenes.txt", "labels.txt"  # of a run of several
+SCENES, SCENE_LIST = "scenes", "scenes.txt"  # of a run of several
 ITEM = "item.json"
 LAYERS = ("map", "probability", "uncertainty", "novelty")
 MODELS, CHECKPOINTS, FOLDS = (f"{kind}*.safetensors" for kind in ("model", "checkpoint", "fold-"))
@@ -87,8 +87,9 @@ def making(out: Path) -> Iterator[None]:
         with locked(out):
             yield
     except BaseException:
-        if out.is_dir() and [path.name for path in out.iterdir()] == [BEGUN]:
-            (out / BEGUN).unlink()  # nothing was made that could be gone on with
+        left = {path.name for path in out.iterdir()} if out.is_dir() else set()
+        if left in ({BEGUN}, {BEGUN, SCENE_LIST}):  # nothing was made that could be gone on with
+            _clear(out, left)
         for folder in made:
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
@@ -116,11 +117,43 @@ def clear_outputs(out: Path) -> None:
     endings = (".tif", ".npy", ".qml", ".tif.aux.xml", ".tif.ovr", ".tif.msk")
     maps = [f"{layer}{ending}" for layer in LAYERS for ending in endings]
     others = [GEOMETRY, OVERVIEW, CURVES, POLYGONS, ITEM]
+    scenes = _own_scenes(out)  # before what tells of them is gone
     _clear(out, (RUN, SUMMARY, REPORT_JSON, REPORT, EVIDENCE, *others, *maps))
-    for folder in sorted(path for path in (out / SCENES).glob("*") if path.is_dir()):
+    if scenes:
+        _clear(out, (SCENE_LIST,))
+    for folder in (scene_folder(out, name) for name in scenes):
         clear_outputs(folder)
-        if not any(folder.iterdir()):
+        if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
+
+
+def _own_scenes(out: Path) -> list[str]:
+    """The scenes that the training in a folder has mapped, or was to map, as it says itself.
+
+    Folders beside those of its scenes are somebody else's.
+    """
+    names = set()
+    for file in (RUN, BEGUN):
+        with suppress(FileError):
+            told = _read_json(out / file, ANEW) or {}
+            asked = told.get("asked", told)
+            stamps = asked.get("scene content", ()) if isinstance(asked, dict) else ()
+            names |= {str(stamp[0]) for stamp in stamps if isinstance(stamp, list) and stamp}
+    return sorted(path.name for path in (out / SCENES).glob("*") if path.name in names)
+
+
+def refuse_others(out: Path, scenes: Iterable[str]) -> None:
+    """Refuse a folder in which a training on these scenes would write over what it did not make."""
+    if (out / RUN).exists() or is_unfinished(out):
+        return
+    files = [out / SCENE_LIST, *(scene_folder(out, name) / SUMMARY for name in scenes)]
+    for file in files:
+        if file.exists():
+            raise FileError(
+                f"{file} is there already, and a training on several scenes would write its own: "
+                "choose another 'out'",
+                options=("out",),
+            )
 
 
 def _clear(out: Path, patterns: Iterable[str]) -> None:

@@ -43,6 +43,7 @@ from thonecls.workflow.run_folder import (
     making,
     model_files,
     model_path,
+    refuse_others,
     refuse_to_overwrite,
     tell_scenes,
 )
@@ -88,6 +89,8 @@ def train_scene(
         if not (running.resume or running.overwrite):
             refuse_to_overwrite(out)
         opened = read_scenes(scene, scene_options, labels=labels, label_options=label_options)
+        if opened.parts:
+            refuse_others(out, [part.name for part in opened.grid.parts])
         read = read_labels(labels, opened.grid, label_options)
         if isinstance(opened.source, RasterSource):  # what follows looks at it several times
             opened = replace(opened, source=opened.source.hold())
