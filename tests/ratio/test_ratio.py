@@ -24,8 +24,10 @@ from thonecls.methods.spectral_model import load_model
 from thonecls.metrics import evaluate
 from thonecls.ratio.model import RatioModel, fit_ratio, spread_of
 from thonecls.ratio.ratio import (
+    EACH,
     GAPS,
     MIDDLE,
+    MOST_POSITIVES,
     NEAR,
     NEGATIVES,
     REACH,
@@ -333,6 +335,27 @@ def test_known_negatives_are_pushed_down() -> None:
         ratio = found.by(RULES["part"])
         scores.append(np.mean([m(see(negative, m.look, spread)) for m in ratio.machines]))
     assert scores[1] < 0.7 * scores[0]
+
+
+def test_of_many_negatives_few_are_kernels() -> None:
+    data = synthetic(height=60, width=60, fields=20, seed=1)
+    positives = labelled(data, 30, 0)
+    everywhere_else = data.truth != 1
+    model = fit_ratio(data.scene, positives, negatives=everywhere_else, coverage="patch")
+    assert model.training["negatives"] == everywhere_else.sum() > 2 * MOST_POSITIVES
+    assert len(model.machines[0].centres) <= 30 + MOST_POSITIVES + 60 * 60 // EACH + 1
+    scores = model.score(data.scene)
+    assert scores[data.truth == 1].mean() > 2 * scores[everywhere_else].mean()
+
+
+def test_labels_far_from_everything_can_be_fitted() -> None:
+    """Of a kernel around them in single precision rounding would make no kernel at all."""
+    rng = np.random.default_rng(0)
+    centres = np.concatenate([rng.normal(0, 0.05, (300, 60)), rng.normal(60, 0.05, (100, 60))])
+    basis = _basis(centres.astype(np.float32), 1.0)
+    assert np.isfinite(basis).all()
+    exact = gaussian_kernel(centres, centres, 1.0)
+    np.testing.assert_allclose(basis.T @ exact @ basis, np.eye(400), atol=0.05)
 
 
 def test_negatives_add_to_the_moments() -> None:

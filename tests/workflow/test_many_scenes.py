@@ -304,9 +304,9 @@ def test_many_plots_of_different_shapes_with_crowns_just_work(tmp_path: Path) ->
 QUICKLY = TrainOptions(method="matched-filter", folds=0)
 
 
-def train_quickly(example: Example, scene: Path, out: Path, **running: bool) -> None:
+def train_quickly(example: Example, scene: Path, out: Path, *, overwrite: bool = False) -> None:
     given: dict[str, Any] = {"config": FAST, "options": QUICKLY, "label_options": LANTANA}
-    train_scene(scene, example.labels, out, running=Running(**running), **given)
+    train_scene(scene, example.labels, out, running=Running(overwrite=overwrite), **given)
 
 
 def test_a_training_takes_away_nothing_that_it_did_not_make(

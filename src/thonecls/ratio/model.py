@@ -70,7 +70,7 @@ from thonecls.version import __version__, commit
 RATIO = "ratio model"  # the kind of its file
 COMPONENTS = 60
 PIXELS = 20_000  # unlabeled ones that the ratio is fitted to
-POSITIVES = 5_000  # labels that it is fitted to at most
+POSITIVES = 5_000  # labels that it is fitted to at most, and as many known negatives
 SIDE = 32  # of the windows that stand for a large scene, more where the ratio looks farther
 WINDOWS_OF_SCENE = 512  # of them, fewer where they are larger
 WHOLE = 2**18  # pixels of a scene that is held whole
@@ -242,7 +242,7 @@ def crossfit_ratio(
     began = time.perf_counter()
     source, rng = as_source(scene), np.random.default_rng(seed)
     positive = _positives(labels, source.shape, rng)
-    known = positive if negatives is None else _with_negatives(positive, negatives)
+    known = positive if negatives is None else _with_negatives(positive, negatives, rng)
     scenes = scenes_of(source)
     found = coverage or _coverage(positive, source.shape, scenes, answers)
     rule = RULES[found]
@@ -318,10 +318,15 @@ def _positives(
     return positive
 
 
-def _with_negatives(positive: NDArray[np.int64], negatives: BoolArray) -> NDArray[np.int64]:
+def _with_negatives(
+    positive: NDArray[np.int64], negatives: BoolArray, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Positives, and pixels that are known not to be the class; of very many a part."""
     refused = np.flatnonzero(negatives)
     if np.isin(refused, positive).any():
         raise LabelError("a pixel is marked as the class and as not the class: correct one")
+    if refused.size > POSITIVES:
+        refused = np.sort(rng.choice(refused, POSITIVES, replace=False))
     return np.union1d(positive, refused)
 
 

@@ -25,7 +25,7 @@ from thonecls.scene import BoolArray, FloatArray
 from thonecls.splits import Coverage, Folds
 
 # What these numbers rest on: docs/adr/0014-density-ratio.md.
-MOST_POSITIVES = 400  # labels that kernels lie around
+MOST_POSITIVES = 400  # labels that kernels lie around, and as many known negatives
 EACH = 16  # of so many unlabeled pixels one has a kernel around it, at most
 WIDTH = 0.7  # of the kernel: its gamma times the variance of the features
 FOLDS = 5
@@ -141,7 +141,7 @@ class Machine:
         return np.asarray(gaussian_kernel(seen, self.centres, self.gamma) @ self.weights)
 
 
-def gaussian_kernel(x: FloatArray, centres: FloatArray, gamma: float) -> FloatArray:
+def gaussian_kernel(x: NDArray[Any], centres: NDArray[Any], gamma: float) -> NDArray[Any]:
     """exp(-gamma |x - c|²): (n, d), (m, d) -> (n, m).
 
     >>> x = np.array([[0.0], [2.0]], dtype=np.float32)
@@ -358,13 +358,16 @@ def fit(
     learnt = [fold != k if parts > 1 else fold == k for k in range(parts)]
     learnt += [np.ones(count, dtype=bool), *judging.apart, *by_place.apart]
     share = np.ones(count, np.float32) if weights is None else weights / weights.mean()
+    refused = np.arange(0 if negative is None else len(next(iter(negative.values()))))
+    if refused.size > MOST_POSITIVES:
+        refused = np.sort(rng.permutation(refused)[:MOST_POSITIVES])
     solved: list[tuple[Array64, ...]] = []
     kernels = []
     buffer: FloatArray | None = None
     for look in looks_of(rule):
         of_p, of_u = see(positive, look, spread), see(unlabeled, look, spread)
         of_n = of_p[:0] if negative is None else see(negative, look, spread)
-        middles = np.concatenate([of_p[kept], of_n, of_u[centres]])
+        middles = np.concatenate([of_p[kept], of_n[refused], of_u[centres]])
         gamma = WIDTH / max(float(of_u.var(axis=0, dtype=np.float64).sum()), 1e-12)
         basis = _basis(middles, gamma)
         p, n = (_features(x, middles, gamma, basis) for x in (of_p, of_n))
@@ -445,7 +448,8 @@ def _basis(centres: FloatArray, gamma: float) -> FloatArray:
     By Cholesky's factor: any other root, such as the eigenvectors', turns the features alone, and
     neither the least squares nor the length of a solution knows of that.
     """
-    kernel = gaussian_kernel(centres, centres, gamma).astype(np.float64)
+    exact = centres.astype(np.float64)  # far from 0 rounding to half as many digits would show
+    kernel = gaussian_kernel(exact, exact, gamma)
     kernel[np.diag_indices_from(kernel)] += ROUNDING * len(centres)
     return np.asarray(np.linalg.inv(np.linalg.cholesky(kernel)).T, dtype=np.float32, order="C")
 
