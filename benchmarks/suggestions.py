@@ -152,16 +152,16 @@ def table(records: list[dict[str, Any]]) -> str:
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     names = ("before", "suggested", "random", "full", "yes", "yes_random")
-    for protocol in MECHANISMS:
-        here = [record for record in records if record["task"]["protocol"] == protocol]
+    for name, protocols in (*((one, (one,)) for one in MECHANISMS), ("both", MECHANISMS)):
+        here = [record for record in records if record["task"]["protocol"] in protocols]
         if not here:
             continue
-        mean = {name: fmean(record[name] for record in here) for name in names}
+        mean = {key: fmean(record[key] for record in here) for key in names}
         gap = max(mean["full"] - mean["before"], 1e-9)
-        closed = [100 * (mean[name] - mean["before"]) / gap for name in ("suggested", "random")]
-        cells = [f"{mean[name]:.1f}" for name in names[:4]]
+        closed = [100 * (mean[key] - mean["before"]) / gap for key in ("suggested", "random")]
+        cells = [f"{mean[key]:.1f}" for key in names[:4]]
         cells += [f"{part:.0f} %" for part in closed] + [f"{mean[n]:.1f}" for n in names[4:]]
-        lines.append(f"| {protocol} | {len(here)} | {' | '.join(cells)} |")
+        lines.append(f"| {name} | {len(here)} | {' | '.join(cells)} |")
     seeds = 1 + max(record["task"]["seed"] for record in records)
     ran = f"Mean F1. {len(records)} cells are run, seeds 0 to {seeds - 1}"
     return "\n".join([*lines, "", f"{ran}; `python benchmarks/suggestions.py`."])

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from thonecls.datasets import Dataset, synthetic
-from thonecls.errors import ConfigError, LabelError
+from thonecls.errors import ConfigError, LabelError, TrainingError
 from thonecls.images.steps import beta_draw
 from thonecls.method.checkpoint import State
 from thonecls.method.config import PAPER, TrainConfig
@@ -417,6 +417,14 @@ def test_known_negatives_move_the_map_of_pubn(easy: Dataset, labels: Labels, see
         with_them.score(easy.scene)[there].mean() < without.score(easy.scene)[there].mean() + 0.02
     )
     assert evaluate(with_them.score(easy.scene), easy.truth == 1).auc > 90
+
+
+def test_pubn_stopped_in_its_first_half_is_no_map(easy: Dataset, labels: Labels) -> None:
+    """With negatives: so far it tells both kinds of labels from the rest."""
+    told = replace(labels, negative=np.flatnonzero(easy.truth == 2)[::3])
+    with pytest.raises(TrainingError, match="stopped before it began"):
+        train("pubn", easy, told, epochs=2, on_step=lambda _: True)
+    assert not train("pubn", easy, labels, epochs=2, on_step=lambda _: True).training["finished"]
 
 
 def one_step(easy: Dataset, labels: Labels, epoch: int) -> tuple[Any, State, Any]:

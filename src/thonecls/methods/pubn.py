@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from thonecls.errors import TrainingError
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
 from thonecls.method.data import LabelledData, SceneData
@@ -111,6 +112,12 @@ def train(
 
     first = trained(0, Procedure(name=f"pubn kinds {known}", step_losses=_kinds(known)))
     if stops or not first.training["finished"]:
+        if known:  # what it has learnt so far is to tell both kinds of labels from the rest
+            raise TrainingError(
+                "pubn was stopped before it began to tell the class from what is not: say 'resume' "
+                "to go on",
+                options=("resume",),
+            )
         return replace(first, training={**first.training, "finished": False})
     with torch.no_grad():
         sigma = torch.sigmoid(data.all_logits(first.net)[1])
