@@ -312,4 +312,5 @@ EVIDENCE = {
     "label_spectra": Array(("spectra", "bands")),
     "scene_spectra": Array(("seen", "bands")),
     "wavelengths": Array(("wavelengths",), low=0, high=1e9),
+    "negatives": Array(("negatives",), "i", low=0, high=2**62, needed=False),
 }

@@ -105,8 +105,10 @@ def test_answers_to_suggestions_are_learnt_from(
     assert "--answers" in capsys.readouterr().out
     frame = geopandas.read_file(places)
     assert 6 <= len(frame) <= 12
-    yes = answer(places, example.truth)
     again = ["train", example.scene, example.labels, *WHERE, "--answers", places, "--json"]
+    assert run(*again, "--out", tmp_path / "again") == 2
+    assert "has an answer: write 1 or 0" in capsys.readouterr().out
+    yes = answer(places, example.truth)
     assert run(*again, "--out", tmp_path / "again") == 0
     summary = json.loads(capsys.readouterr().out)
     before = json.loads((trained / "run.json").read_text("utf-8"))
@@ -114,6 +116,11 @@ def test_answers_to_suggestions_are_learnt_from(
     assert f"{yes} points are the class, {len(frame) - yes} are not" in " ".join(summary["notes"])
     page = (tmp_path / "again/report.html").read_text("utf-8")
     assert "--answers" in page  # the command to make it again
+    # What was answered is not asked again, whatever the answer was.
+    assert run("suggest", tmp_path / "again", "--size", "12", "--out", tmp_path / "more.gpkg") == 0
+    capsys.readouterr()
+    asked = geopandas.read_file(tmp_path / "more.gpkg").distance(frame.union_all())
+    assert asked.min() > 8 * rasterio.open(example.scene).res[0] - 1
     quick = ["--epochs", "1", "--batches", "2", "--width", "0.25", "--unlabeled", "200"]
     assert run(*again, *quick, "--folds", "0", "--out", tmp_path / "network") == 0
     capsys.readouterr()

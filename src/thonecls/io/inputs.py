@@ -287,6 +287,12 @@ def read_labels(path: Path, grid: Grid, options: LabelOptions | None = None) -> 
     if options.answers is not None:
         points = read_points(Path(options.answers), grid)
         yes, no = (points.pixels[points.present == answer] for answer in (1, 0))
+        if not yes.size and not no.size:
+            raise LabelError(
+                f"no point of {options.answers} has an answer: write 1 or 0 into its column "
+                "'present', and save (QGIS keeps edits to itself until then)",
+                options=("answers",),
+            )
         mask, negatives = mask.copy(), negatives.copy()
         answers = np.zeros_like(mask)
         answers.flat[yes] = ~mask.flat[yes]

@@ -284,7 +284,7 @@ def crossfit_ratio(
         places=place_folds(labelled, source.shape, PLACES, scenes),
         around=around,
         negative=of_n,
-        weights=_weights(labelled, answers),
+        weights=_weights(labelled, None if found == "all" else answers),
     )
     few = len(np.unique(blocks_of(labelled, source.shape))) <= FEW_PLACES
     ratio = fitted.by(rule, LEAST_NEAR if few else 0.0)
@@ -345,7 +345,10 @@ def _coverage(
 
 
 def _weights(labelled: NDArray[np.int64], answers: BoolArray | None) -> NDArray[np.float32]:
-    """What each label counts for: an answer for a share of all others."""
+    """What each label counts for; an answer from where no labels come from, a share of all others.
+
+    Of labels from all over, an answer is one more (None).
+    """
     weights = np.ones(labelled.size, np.float32)
     if answers is not None:
         answered = answers.flat[labelled]

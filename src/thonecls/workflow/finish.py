@@ -168,6 +168,8 @@ def make_and_judge(
         seed=options.seed,
         wavelengths=task.scene.wavelengths,
     )
+    if task.labels.negatives is not None:
+        evidence = replace(evidence, negatives=np.flatnonzero(task.labels.negatives))
     save_evidence(out, evidence)
     summary = {
         **facts,

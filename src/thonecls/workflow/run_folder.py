@@ -6,7 +6,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -438,7 +438,7 @@ class Evidence:
     (methods, pixels), scores by other methods there. label_spectra, scene_spectra: (pixels, C), as
     the file has them; wavelengths: (C,), empty where they are not known; unlike: (pixels,) of the
     lattice, 1 where a spectrum is unlike any label's; components: (pixels, k) of its spectra,
-    white, NaN on nodata.
+    white, NaN on nodata. negatives: (m,) flat indices of pixels that are known not to be the class.
     """
 
     labels: NDArray[np.int64]
@@ -453,6 +453,7 @@ class Evidence:
     label_spectra: FloatArray
     scene_spectra: FloatArray
     wavelengths: NDArray[np.float64]
+    negatives: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 def _check_evidence(
@@ -460,9 +461,10 @@ def _check_evidence(
 ) -> None:
     """Refuse arrays that do not fit each other, or not the map."""
     sizes = check_arrays(arrays, EVIDENCE_RULES)
-    limits = {"labels": shape[0] * shape[1], "rows": shape[0], "columns": shape[1]}
+    limits = dict.fromkeys(("labels", "negatives"), shape[0] * shape[1])
+    limits |= {"rows": shape[0], "columns": shape[1]}
     for name, limit in limits.items():
-        if arrays[name].size and arrays[name].max() >= limit:
+        if name in arrays and arrays[name].size and arrays[name].max() >= limit:
             raise MismatchError(f"its array '{name}' must lie in a map of {shape[0]} × {shape[1]}")
     if sizes["pixels"] != sizes["rows"] * sizes["columns"] or not sizes["pixels"]:
         raise MismatchError("its pixels must lie on a lattice of its rows and columns")
@@ -490,7 +492,9 @@ def load_evidence(out: Path, shape: tuple[int, int], *, opinions: int | None = N
                 raise ValueError(f"it unpacks to {size:,} bytes, more than {MOST_EVIDENCE:,}")
             if flawed := found.zip.testzip():
                 raise ValueError(f"the checksum of {flawed} differs")
-            arrays = {f.name: found[f.name] for f in fields(Evidence)}
+            names = {f.name for f in fields(Evidence)}
+            # That of an earlier version does not tell of negatives.
+            arrays = {name: found[name] for name in names if name != "negatives" or name in found}
         _check_evidence(arrays, shape, opinions)
         return Evidence(**arrays)
     except Exception as error:  # a damaged file can fail anywhere inside two foreign parsers

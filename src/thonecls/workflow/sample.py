@@ -129,7 +129,7 @@ def suggest_places(
 
     In its column `present` belongs 1 where the class is, 0 where it is not, nothing where nobody
     can tell; a training takes it as `answers`. answered: pixels, by flat index, near which nothing
-    is asked again, besides the labels that the run has learnt from.
+    is asked again, besides the labels and negatives that the run has learnt from.
     """
     if size < 1:
         raise ConfigError(f"'size' must be 1 or more. Got {size} instead")
@@ -142,7 +142,9 @@ def suggest_places(
         -1, 2
     )
     pixels = at[:, 0] * grid.shape[1] + at[:, 1]
-    told_of = evidence.labels if answered is None else np.union1d(evidence.labels, answered)
+    told_of = np.union1d(evidence.labels, evidence.negatives)
+    if answered is not None:
+        told_of = np.union1d(told_of, answered)
     known = np.stack(np.divmod(told_of, grid.shape[1]), axis=1)
     chosen = suggest(
         evidence.unlabeled.mean(axis=0),
