@@ -543,3 +543,14 @@ def test_images_are_listed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     assert set(json.loads(capsys.readouterr().out)) == set(IMAGE_METHODS)
     assert run("methods", "--images") == 0
     assert "p3mix-c" in capsys.readouterr().out
+
+
+def test_a_reader_that_leaves_gets_no_traceback() -> None:
+    """As `| head -c 1` does."""
+    command = [sys.executable, "-m", "thonecls.cli", "methods", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141

@@ -6,6 +6,7 @@ import inspect
 import io
 import json as jsonlib
 import logging
+import os
 import sys
 from typing import NoReturn
 
@@ -14,7 +15,7 @@ from rich.markup import escape
 
 # They add their commands.
 from thonecls.cli import benchmark, catalogues, check, map, report, studio, train  # noqa: F401
-from thonecls.cli.app import INTERRUPTED, app, errors, with_flags
+from thonecls.cli.app import INTERRUPTED, UNREAD, app, errors, with_flags
 from thonecls.errors import ThoneclsError
 from thonecls.io.drivers import keep_from_networks
 
@@ -37,13 +38,19 @@ def main(arguments: list[str] | None = None) -> None:
     for name in ("rasterio", "distributed"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
-        app(arguments, exit_on_error=False, print_error=False)
+        try:
+            app(arguments, exit_on_error=False, print_error=False)
+        finally:
+            sys.stdout.flush()
     except ThoneclsError as error:
         _fail(with_flags(str(error), error.options), arguments)
     except MissingArgumentError as error:
         _fail(_missing(error), arguments)
     except CycloptsError as error:
         _fail(str(error), arguments)
+    except BrokenPipeError:  # as `| head` leaves it: nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(UNREAD)
     except OSError as error:
         from thonecls.files import is_full  # here: help and typos must not wait for it
 

@@ -21,6 +21,7 @@ from thonecls.version import __version__
 SPAN = 8  # numbers in a list that are shown one by one
 SOME_FAILED = 3  # the exit code where some of many scenes could not be mapped
 INTERRUPTED = 130  # the exit code that shells use after Ctrl-C
+UNREAD = 141  # and where nobody reads what is printed
 # Of a summary, what is not shown: it is in the folder, and `info` shows it in full.
 IN_FOLDER = ("config", "versions", "files", "asked")
 

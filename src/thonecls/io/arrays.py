@@ -101,10 +101,14 @@ def open_scene(
     if axis is None:
         axis = band_axis(array.shape, labels=labels, bands=bands)
     if axis is None:
-        known = f"the model's {bands} bands" if labels is None else f"labels of {labels.shape}"
+        known, check = "", ""
+        if labels is not None or bands is not None:
+            known = f" from labels of {labels.shape}" if labels is not None else ""
+            known = known or f" from the model's {bands} bands"
+            check = ", and check that the two belong together"
         raise SceneError(
-            f"cannot tell which axis of {path.name} {array.shape} holds the bands from {known}: "
-            "say 'bands_axis' first or 'bands_axis' last, and check that the two belong together",
+            f"cannot tell which axis of {path.name} {array.shape} holds the bands{known}: say "
+            f"'bands_axis' first or 'bands_axis' last{check}",
             options=("bands_axis",),
         )
     return ArraySource(array if axis == "first" else np.moveaxis(array, 2, 0), nodata=nodata)

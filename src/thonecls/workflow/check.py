@@ -265,7 +265,8 @@ def _check_spread(pixels: NDArray[np.int64], scene: SceneInput) -> list[Finding]
     if pixels.size < FEW or places >= PLACES:
         return found
     words = (
-        f"all labels lie in {places} places of {BLOCK} × {BLOCK} pixels: the class may be missed "
+        f"all labels lie in {places} place{'s' * (places > 1)} of {BLOCK} × {BLOCK} pixels: the "
+        "class may be missed "
         "elsewhere; label it in more parts of the scene, a few pixels in each"
     )
     return [*found, Finding("spread of labels", words, "note")]
