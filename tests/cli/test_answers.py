@@ -149,6 +149,17 @@ def test_a_column_of_labels_and_a_file_of_negatives_say_where_the_class_is_not(
     more = read_labels(tmp_path / "labels.gpkg", grid, options)
     assert more.negatives is not None
     assert more.negatives.sum() == 3
+    rounds = tmp_path / "rounds"
+    rounds.mkdir()
+    frame.iloc[:2].to_file(rounds / "1.gpkg")
+    frame.iloc[2:].to_file(rounds / "2.gpkg")
+    for given in (rounds, rounds / "*.gpkg"):
+        both = read_labels(tmp_path / "labels.gpkg", grid, LabelOptions(answers=str(given)))
+        assert both.negatives is not None
+        assert (both.mask.sum(), both.negatives.sum()) == (1, 2)
+        assert "2.gpkg: 0 points are the class, 1 are not, 1 have no answer" in both.notes
+    with pytest.raises(LabelError, match="no file of answers is called"):
+        read_labels(tmp_path / "labels.gpkg", grid, LabelOptions(answers=str(rounds / "x*")))
     frame[["geometry"]].iloc[:1].to_file(tmp_path / "no.gpkg")
     with pytest.raises(Exception, match="1 pixels are marked as the class and as not the class"):
         read_labels(tmp_path / "labels.gpkg", grid, options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
+from glob import has_magic
 from pathlib import Path
 from typing import Any
 
@@ -272,6 +273,20 @@ def _holds_pixels(path: Path) -> bool:
     return is_array(path) or (path.suffix.lower() == ".csv" and not is_vector(path))
 
 
+def _answer_files(given: str) -> list[Path]:
+    """The file of answers, or those of several rounds, by their folder or a pattern."""
+    path = Path(given)
+    if path.is_dir():
+        found = [file for file in path.iterdir() if is_vector(file) or _holds_pixels(file)]
+    elif has_magic(path.name) and not path.exists():
+        found = [*path.parent.glob(path.name)]
+    else:
+        return [path]
+    if not found:
+        raise LabelError(f"no file of answers is called {given}: check the path")
+    return sorted(found)
+
+
 def read_labels(path: Path, grid: Grid, options: LabelOptions | None = None) -> LabelInput:
     """The pixels that a file of labels marks on a scene's grid, whatever its kind.
 
@@ -285,23 +300,24 @@ def read_labels(path: Path, grid: Grid, options: LabelOptions | None = None) -> 
     negatives = np.zeros_like(mask) if found.negatives is None else found.negatives
     answers = None
     if options.answers is not None:
-        points = read_points(Path(options.answers), grid)
-        yes, no = (points.pixels[points.present == answer] for answer in (1, 0))
-        if not yes.size and not no.size:
-            raise LabelError(
-                f"no point of {options.answers} has an answer: write 1 or 0 into its column "
-                "'present', and save (QGIS keeps edits to itself until then)",
-                options=("answers",),
-            )
         mask, negatives = mask.copy(), negatives.copy()
         answers = np.zeros_like(mask)
-        answers.flat[yes] = ~mask.flat[yes]
-        mask.flat[yes] = True
-        negatives.flat[no] = True
-        notes.append(
-            f"{Path(options.answers).name}: {len(yes)} points are the class, {len(no)} are not, "
-            f"{len(points.pixels) - len(yes) - len(no)} have no answer"
-        )
+        for file in _answer_files(options.answers):
+            points = read_points(file, grid)
+            yes, no = (points.pixels[points.present == answer] for answer in (1, 0))
+            if not yes.size and not no.size:
+                raise LabelError(
+                    f"no point of {file} has an answer: write 1 or 0 into its column 'present', "
+                    "and save (QGIS keeps edits to itself until then)",
+                    options=("answers",),
+                )
+            answers.flat[yes] |= ~mask.flat[yes]
+            mask.flat[yes] = True
+            negatives.flat[no] = True
+            notes.append(
+                f"{file.name}: {len(yes)} points are the class, {len(no)} are not, "
+                f"{len(points.pixels) - len(yes) - len(no)} have no answer"
+            )
     if options.negatives is not None:
         other = _read_marked(Path(options.negatives), grid, LabelOptions(crs=options.crs))
         negatives = negatives | other.mask

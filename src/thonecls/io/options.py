@@ -47,7 +47,8 @@ class LabelOptions:
     labels_variable: str | None = _option("The labels' array, where the file holds several.")
     answers: str | None = _option(
         "Points of `thonecls suggest` or `sample` with your answers: 1 in their column present "
-        "adds a label, 0 a place where the class is not."
+        "adds a label, 0 a place where the class is not. Of several rounds: their folder, or a "
+        "pattern in quotes."
     )
     negatives: str | None = _option(
         "A file of places where the class is not, if you know some, in any format of labels. A "
