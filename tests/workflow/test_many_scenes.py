@@ -16,7 +16,7 @@ from affine import Affine
 from commands import run
 from thonecls.datasets import Example, synthetic
 from thonecls.errors import ConfigError, LabelError, SceneError
-from thonecls.io.inputs import read_labels, read_scenes
+from thonecls.io.inputs import read_labels, read_scenes, read_truth
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.method.config import FAST, TrainConfig
 from thonecls.method.fit import fit
@@ -297,3 +297,16 @@ def test_many_plots_of_different_shapes_with_crowns_just_work(tmp_path: Path) ->
     assert summary.positives == len(places)
     assert summary.held_out == len(places)
     assert len(list((tmp_path / "run/scenes").glob("plot_*/map.tif"))) == PLOTS
+
+
+def test_truth_of_a_tile_may_be_positives_or_negatives_alone(tiles: Path, tmp_path: Path) -> None:
+    grid = read_scenes([tiles / f"tile_{n}.tif" for n in ("00", "01", "11")]).grid
+    first, second, third = (part.grid.footprint.centroid for part in grid.parts)
+    away = shapely.Point(second.x + grid.parts[1].grid.transform.a, second.y)
+    kinds = ["yes", "yes", "no", "no"]
+    frame = geopandas.GeoDataFrame({"kind": kinds}, geometry=[first, second, away, third], crs=CRS)
+    frame.to_file(tmp_path / "truth.gpkg")
+    options = LabelOptions(where="kind = 'yes'")
+    of_class, tested = read_truth(tmp_path / "truth.gpkg", grid, options, negative="kind = 'no'")
+    assert [int(of_class[part.window].sum()) for part in grid.parts] == [1, 1, 0]
+    assert [int(tested[part.window].sum()) for part in grid.parts] == [1, 2, 1]

@@ -520,24 +520,45 @@ def _read_truth_of_part(
     path: Path, grid: Grid, options: LabelOptions, negative: str | None
 ) -> tuple[BoolArray, BoolArray]:
     """What is known of a scene of several, in which the class need not be."""
+    layer = is_vector(path) and not _holds_pixels(path)
+    if layer and options.where is not None and negative is not None:
+        return _burn_either(path, grid, options, options.where, negative)
     try:
         return read_truth(path, grid, options, negative=negative)
     except NoLabelError:
-        nowhere: BoolArray = np.zeros(grid.shape, dtype=bool)
-        if not is_vector(path) or _holds_pixels(path):
-            labelled = _labelled(path, grid, options)
-            return nowhere, labelled if options.target is not None else ~nowhere
-        if negative is None:
+        if layer:
             raise
-        other = burn_positives(
-            path,
-            grid,
-            layer=options.layer,
-            where=negative,
-            all_touched=options.all_touched,
-            crs=options.crs,
-        )
-        return nowhere, other.mask
+        nowhere: BoolArray = np.zeros(grid.shape, dtype=bool)
+        labelled = _labelled(path, grid, options)
+        return nowhere, labelled if options.target is not None else ~nowhere
+
+
+def _burn_either(
+    path: Path, grid: Grid, options: LabelOptions, positive: str, negative: str
+) -> tuple[BoolArray, BoolArray]:
+    """Where the class is and what is tested; positives or negatives may be missing, not both.
+
+    A pixel that holds both is not tested.
+    """
+    masks, missing = [], []
+    for where in (positive, negative):
+        mask: BoolArray = np.zeros(grid.on_map.shape, dtype=bool)
+        try:
+            mask = burn_positives(
+                path,
+                grid.on_map,
+                layer=options.layer,
+                where=where,
+                all_touched=options.all_touched,
+                crs=options.crs,
+            ).mask
+        except NoLabelError as error:
+            missing.append(error)
+        masks.append(mask if grid.lookup is None else grid.lookup.to_sensor(mask))
+    if len(missing) == 2:
+        raise missing[0]
+    yes, no = masks
+    return yes & ~no, yes ^ no
 
 
 def _labelled(path: Path, grid: Grid, options: LabelOptions) -> BoolArray:
