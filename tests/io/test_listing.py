@@ -11,7 +11,7 @@ import pytest
 import rasterio
 
 from thonecls.errors import FileError
-from thonecls.io.listing import find_labels, find_scenes
+from thonecls.io.listing import find_labels, find_scenes, is_many
 
 
 def raster(path: Path, bands: int = 3) -> Path:
@@ -50,6 +50,14 @@ def test_a_folder_of_single_bands_or_of_a_product_is_one_scene(
     assert names(tmp_path / "bands") == ["bands"]
     (flight / "METADATA.XML").write_text("<product/>", "utf-8")
     assert names(flight) == ["flight"]
+
+
+@pytest.mark.parametrize("ending", ["txt", "json", "xml"])
+def test_the_metadata_of_a_product_are_a_scene_not_a_list(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"LC08_L2SP_193023_20220516_02_T1_MTL.{ending}"
+    path.write_text("GROUP = LANDSAT_METADATA_FILE\nEND\n", "utf-8")
+    assert not is_many(path)
+    assert [scene for _, scene in find_scenes(path)] == [path]
 
 
 def test_scenes_of_one_name_are_told_apart_by_their_folders(flight: Path, tmp_path: Path) -> None:

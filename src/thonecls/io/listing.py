@@ -13,8 +13,9 @@ from thonecls.errors import FileError
 from thonecls.io.arrays import ENDINGS as ARRAYS
 from thonecls.io.raster import open_gdal
 from thonecls.io.raster.gdal import RASTERS
+from thonecls.io.raster.products import METADATA
 
-LIST, STAC = ".txt", (".json", ".geojson")
+LIST, STAC = (".txt",), (".json", ".geojson")
 CUBES = (".nc", ".nc4", ".h5", ".hdf5", ".he5")
 LABELS = (  # of one scene, the first of these is taken
     *(".gpkg", ".shp", ".geojson", ".json", ".fgb", ".kml", ".csv"),
@@ -50,14 +51,19 @@ def find_scenes(given: Path | Sequence[Path]) -> list[Listed]:
 
 def is_many(path: Path) -> bool:
     """Whether a path stands for other files by its looks: a pattern, a list, a folder, STAC."""
-    return is_list(path) or (path.suffix.lower() in STAC and path.is_file())
+    return is_list(path) or (_ends(path, STAC) and path.is_file())
 
 
 def is_list(path: Path) -> bool:
     """Whether a path is a pattern, a list or a folder, as labels of several scenes may be given."""
     if path.exists():
-        return path.is_dir() or path.suffix.lower() == LIST
+        return path.is_dir() or _ends(path, LIST)
     return glob.has_magic(str(path))
+
+
+def _ends(path: Path, endings: tuple[str, ...]) -> bool:
+    """Whether a file has one of these endings, and is not the metadata of a product, a scene."""
+    return path.suffix.lower() in endings and not METADATA.fullmatch(path.name)
 
 
 def find_labels(path: Path, scenes: Sequence[str]) -> dict[str, Path]:
@@ -94,9 +100,9 @@ def _rank(path: Path) -> int:
 def _expand(path: Path) -> Iterator[tuple[str, Path]]:
     if path.is_dir():
         yield from _folder(path)
-    elif path.suffix.lower() in STAC and path.is_file():
+    elif _ends(path, STAC) and path.is_file():
         yield from _stac(path, set(), 0)
-    elif path.suffix.lower() == LIST and path.is_file():
+    elif _ends(path, LIST) and path.is_file():
         for _, scene in _lines(path):
             yield from _expand(scene)
     elif not path.exists() and glob.has_magic(str(path)):
