@@ -310,3 +310,20 @@ def test_truth_of_a_tile_may_be_positives_or_negatives_alone(tiles: Path, tmp_pa
     of_class, tested = read_truth(tmp_path / "truth.gpkg", grid, options, negative="kind = 'no'")
     assert [int(of_class[part.window].sum()) for part in grid.parts] == [1, 1, 0]
     assert [int(tested[part.window].sum()) for part in grid.parts] == [1, 2, 1]
+
+
+def test_bad_bands_are_those_of_the_same_wavelength_in_all_scenes(tmp_path: Path) -> None:
+    waves = [500.0, 600.0, 1360.0, 1380.0, 1400.0, 1600.0]
+    for number, own in enumerate((waves, [450.0, *waves])):
+        place = {"crs": CRS, "transform": Affine(1, 0, 100 * number, 0, -1, 2)}
+        size = {"count": len(own), "height": 2, "width": 2, "dtype": "float32"}
+        with rasterio.open(
+            tmp_path / f"{number}.tif", "w", driver="GTiff", **size, **place
+        ) as file:
+            for band, wave in enumerate(own, 1):
+                file.write(wave + np.arange(4, dtype=np.float32).reshape(2, 2), band)
+                file.update_tags(band, wavelength=str(wave), wavelength_units="nm")
+    opened = read_scenes(tmp_path, SceneOptions(drop_bad_bands=True))
+    assert opened.wavelengths == (500, 600, 1600)
+    for part in opened.parts:
+        np.testing.assert_array_equal(read_all(part.source).cube[:, 0, 0], opened.wavelengths)

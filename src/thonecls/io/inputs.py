@@ -197,13 +197,22 @@ def _without_bad_bands(scenes: Sequence[SceneInput]) -> list[SceneInput]:
             "scenes of different bands have no bad bands in common: name them ('drop_bands')",
             options=("drop_bands",),
         )
-    found = [find_bad_bands(source) for source in sources]
-    bad = reduce(lambda one, other: {n: why for n, why in one.items() if n in other}, found)
-    lighter = [source.without(bad) for source in sources]
+    found = [_bad_positions(source) for source in sources]
+    bad = reduce(lambda one, other: {i: why for i, why in one.items() if i in other}, found)
+    lighter = [
+        source.without({source.layers[i].number: why for i, why in bad.items()})
+        for source in sources
+    ]
     return [
         replace(scene, source=source, wavelengths=source.wavelengths, notes=source.dropped)
         for scene, source in zip(scenes, lighter, strict=True)
     ]
+
+
+def _bad_positions(source: RasterSource) -> dict[int, str]:
+    """Bad bands by their position among those in use, which is the same in matched scenes."""
+    bad = find_bad_bands(source)
+    return {i: bad[band.number] for i, band in enumerate(source.layers) if band.number in bad}
 
 
 def _open_array(
