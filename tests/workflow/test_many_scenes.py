@@ -327,3 +327,17 @@ def test_bad_bands_are_those_of_the_same_wavelength_in_all_scenes(tmp_path: Path
     assert opened.wavelengths == (500, 600, 1600)
     for part in opened.parts:
         np.testing.assert_array_equal(read_all(part.source).cube[:, 0, 0], opened.wavelengths)
+
+
+def test_labels_that_are_negatives_alone_are_a_problem(tiles: Path, tmp_path: Path) -> None:
+    scenes = [tiles / "tile_00.tif", tiles / "tile_22.tif"]
+    inside = read_scenes(scenes).grid.parts[0].grid.footprint.centroid
+    points = [inside, shapely.Point(inside.x + 1e5, inside.y)]  # the class lies beyond both
+    frame = geopandas.GeoDataFrame({"present": [0, 1]}, geometry=points, crs=CRS)
+    frame.to_file(tmp_path / "answers.gpkg")
+    found = check_scene(scenes, tmp_path / "answers.gpkg")
+    assert not found.fit
+    assert any(
+        one.status == "problem" and "no pixel is labelled as the class" in one.words
+        for one in found.findings
+    )
