@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import geopandas
+import h5py
 import numpy as np
+import pandas as pd
 import pytest
 import rasterio
 from numpy.typing import NDArray
@@ -20,7 +23,7 @@ from rio_cogeo.cogeo import cog_validate
 from commands import run
 from products import PRODUCTS, SHAPE, Made, emit
 from thonecls.errors import FileError, LabelError
-from thonecls.io.inputs import read_labels, read_scene
+from thonecls.io.inputs import read_labels, read_scene, read_scenes
 from thonecls.io.vector import read_points, write_points
 from thonecls.maps import scene_grid
 from thonecls.method.model import Scorer
@@ -176,3 +179,28 @@ def test_a_geometry_that_is_spoilt_is_refused(swath: tuple[Made, Path], tmp_path
     (tmp_path / "geometry.tif").write_bytes(b"II*\0")
     with pytest.raises(FileError, match="map the scene again"):
         scene_grid(tmp_path, read_scene(swath[0].scene).grid.on_map)
+
+
+def shifted(scene: Path, path: Path) -> Path:
+    """The same swath half a degree farther east."""
+    shutil.copy(scene, path)
+    with h5py.File(path, "a") as file:
+        file.attrs["geotransform"] += np.array([0.5, 0, 0, 0, 0, 0])
+    return path
+
+
+def test_a_swath_among_others_may_have_negatives_alone(
+    swath: tuple[Made, Path], tmp_path: Path
+) -> None:
+    made, _ = swath
+    grid = read_scenes([made.scene, shifted(made.scene, tmp_path / "second.nc")]).grid
+    here = geopandas.read_file(made.labels)[["geometry"]].assign(present=1)
+    there = here.assign(geometry=here.translate(0.5, 0), present=0)
+    pd.concat([here, there]).to_file(tmp_path / "answers.gpkg")
+    labels = read_labels(tmp_path / "answers.gpkg", grid)
+    first, second = grid.windows
+    assert labels.negatives is not None
+    np.testing.assert_array_equal(labels.mask[first], labels.negatives[second])
+    assert labels.mask[first].any()
+    assert not labels.mask[second].any()
+    assert not labels.negatives[first].any()

@@ -375,7 +375,7 @@ def _read_marked(path: Path, grid: Grid, options: LabelOptions, *, few: bool = F
         return _read_marked_in_scenes(path, grid, options)
     if not _on_map(path, grid):
         return _read_onto(path, grid, options, few=few)
-    return _carried(_read_onto(path, grid.on_map, options, few=few), grid)
+    return _carried(_read_onto(path, grid.on_map, options, few=few), grid, few=few)
 
 
 def _on_map(path: Path, grid: Grid) -> bool:
@@ -385,12 +385,13 @@ def _on_map(path: Path, grid: Grid) -> bool:
     return is_vector(path) or not is_laid_on(path, Grid(grid.shape))
 
 
-def _carried(labels: LabelInput, grid: Grid) -> LabelInput:
+def _carried(labels: LabelInput, grid: Grid, *, few: bool) -> LabelInput:
     """Labels on a map, carried to the scene's own pixels by its lookup table."""
     assert grid.lookup is not None
     mask = grid.lookup.to_sensor(labels.mask)
-    if not mask.any():
-        raise LabelError(
+    negatives = None if labels.negatives is None else grid.lookup.to_sensor(labels.negatives)
+    if not mask.any() and not (few and negatives is not None and negatives.any()):
+        raise NoLabelError(
             f"{labels.path.name} marks {int(labels.mask.sum())} pixels of the map, none of which "
             "shows a pixel of the scene: check that the two belong together"
         )
@@ -398,8 +399,8 @@ def _carried(labels: LabelInput, grid: Grid) -> LabelInput:
         f"{int(labels.mask.sum())} pixels of the map are marked; they show {int(mask.sum())} "
         "pixels of the sensor"
     )
-    negatives = None if labels.negatives is None else grid.lookup.to_sensor(labels.negatives)
-    return replace(labels, mask=mask, negatives=negatives, notes=(*labels.notes, note))
+    notes = (*labels.notes, note) if mask.any() else labels.notes
+    return replace(labels, mask=mask, negatives=negatives, notes=notes)
 
 
 def _read_onto(path: Path, grid: Grid, options: LabelOptions, *, few: bool) -> LabelInput:
