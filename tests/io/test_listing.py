@@ -133,3 +133,11 @@ def test_labels_belong_to_the_scene_of_their_name(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"")
     found = find_labels(tmp_path, ["a", "b", "c"])
     assert {name: path.name for name, path in found.items()} == {"a": "a.gpkg", "b": "b.geojson"}
+
+
+def test_a_scene_beside_the_labels_is_not_its_own_labels(flight: Path) -> None:
+    (flight / "a.gpkg").write_bytes(b"")
+    np.save(flight / "d.npy", np.ones((3, 2, 2)))
+    np.save(flight / "e.npy", np.ones((2, 2)))
+    found = find_labels(flight, ["a", "b", "c", "d", "e"])
+    assert {name: path.name for name, path in found.items()} == {"a": "a.gpkg", "e": "e.npy"}

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlparse
 
 from thonecls.errors import FileError
 from thonecls.io.arrays import ENDINGS as ARRAYS
+from thonecls.io.arrays import read_array
 from thonecls.io.raster import open_gdal
 from thonecls.io.raster.gdal import RASTERS
 from thonecls.io.raster.products import METADATA
@@ -69,7 +70,8 @@ def _ends(path: Path, endings: tuple[str, ...]) -> bool:
 def find_labels(path: Path, scenes: Sequence[str]) -> dict[str, Path]:
     """Files of labels by the scene of the same name: tile_7.gpkg belongs to tile_7.tif.
 
-    path: a pattern, a folder, or a .txt with a file in each line. A scene may have none.
+    path: a pattern, a folder, or a .txt with a file in each line. A scene may have none; the scenes
+    themselves may lie among the files.
     """
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.is_file())
@@ -80,7 +82,7 @@ def find_labels(path: Path, scenes: Sequence[str]) -> dict[str, Path]:
     wanted = set(scenes)
     found: dict[str, Path] = {}
     for file in files:
-        if file.suffix.lower() not in LABELS or file.stem not in wanted:
+        if file.suffix.lower() not in LABELS or file.stem not in wanted or _is_cube(file):
             continue
         before = found.get(file.stem)
         if before is None or _rank(file) < _rank(before):
@@ -95,6 +97,16 @@ def find_labels(path: Path, scenes: Sequence[str]) -> dict[str, Path]:
 
 def _rank(path: Path) -> int:
     return LABELS.index(path.suffix.lower())
+
+
+def _is_cube(path: Path) -> bool:
+    """Whether a file that is called like a scene is a scene: labels have a single band."""
+    if path.suffix.lower() != ".npy":
+        return path.suffix.lower() in RASTERS and _has_bands(path)
+    try:
+        return read_array(path, axes=3).size > 0
+    except FileError:
+        return False
 
 
 def _expand(path: Path) -> Iterator[tuple[str, Path]]:
