@@ -60,6 +60,15 @@ def test_the_metadata_of_a_product_are_a_scene_not_a_list(tmp_path: Path, ending
     assert [scene for _, scene in find_scenes(path)] == [path]
 
 
+def test_what_is_delivered_with_a_swath_is_no_other_scene(tmp_path: Path) -> None:
+    image = tmp_path / "EMIT_L2A_RFL_001_20230316T045133_2307503_005.nc"
+    image.write_bytes(b"")
+    assert find_scenes(tmp_path)[0].path == image
+    for kind in ("MASK", "RFLUNCERT"):
+        (tmp_path / image.name.replace("RFL", kind)).write_bytes(b"")
+    assert names(tmp_path) == names(tmp_path / "*.nc") == names(*tmp_path.iterdir()) == [image.stem]
+
+
 def test_scenes_of_one_name_are_told_apart_by_their_folders(flight: Path, tmp_path: Path) -> None:
     other = raster(tmp_path / "june" / "a.tif")
     assert names(flight / "a.tif", other) == ["flight-a", "june-a"]

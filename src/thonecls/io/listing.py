@@ -14,7 +14,7 @@ from thonecls.io.arrays import ENDINGS as ARRAYS
 from thonecls.io.arrays import read_array
 from thonecls.io.raster import open_gdal
 from thonecls.io.raster.gdal import RASTERS
-from thonecls.io.raster.products import METADATA
+from thonecls.io.raster.products import COMPANION, METADATA
 
 LIST, STAC = (".txt",), (".json", ".geojson")
 CUBES = (".nc", ".nc4", ".h5", ".hdf5", ".he5")
@@ -38,7 +38,7 @@ def find_scenes(given: Path | Sequence[Path]) -> list[Listed]:
 
     A path is a scene itself; a pattern such as flights/*.tif; a folder of scenes, whose rasters
     have several bands each; a .txt with a scene in each line; or a STAC Item, ItemCollection,
-    Collection or Catalog on disk.
+    Collection or Catalog on disk. What is delivered with a scene, such as its masks, is no other.
     """
     paths = [given] if isinstance(given, Path) else list(given)
     found: dict[Path, str] = {}
@@ -47,7 +47,8 @@ def find_scenes(given: Path | Sequence[Path]) -> list[Listed]:
             if not scene.exists():  # before others are worked on
                 raise FileError(f"there is no file {scene}: check the path")
             found.setdefault(scene, name)
-    return _named(found)
+    images = {scene: name for scene, name in found.items() if not COMPANION.fullmatch(scene.name)}
+    return _named(images or found)
 
 
 def is_many(path: Path) -> bool:
@@ -149,6 +150,9 @@ def _folder(folder: Path) -> Iterator[tuple[str, Path]]:
     # A file without an ending is a scene only if an ENVI header belongs to it.
     scenes = [f for f in files if f.suffix.lower() in endings or (not f.suffix and f in headers)]
     product = any(f.suffix.lower() == ".xml" and not f.name.endswith(".aux.xml") for f in files)
+    if len(scenes) == 1 and scenes[0].suffix.lower() in CUBES and not product:
+        yield scenes[0].stem, scenes[0]
+        return
     if len(scenes) < 2 or product or not all(map(_has_bands, scenes)):
         yield folder.name, folder
         return
