@@ -106,6 +106,8 @@ def test_a_map_shows_what_was_scored_in_the_geometry_of_the_sensor(
         with rasterio.open(folder / "geometry.tif") as file:
             np.testing.assert_array_equal(file.read(1), table)
         assert (folder / "overview.png").exists()
+        item = json.loads((folder / "item.json").read_text("utf-8"))
+        assert item["properties"]["proj:shape"] == list(made.grid[0])
     polygons = geopandas.read_file(out / "polygons.gpkg")
     assert polygons.crs.to_epsg() == 4326
     assert len(polygons)
