@@ -28,7 +28,8 @@ from thonecls.io.vector import read_points, write_points
 from thonecls.maps import scene_grid
 from thonecls.method.model import Scorer
 from thonecls.methods.spectral_model import load_model
-from thonecls.workflow.sample import draw_sample, suggest_places
+from thonecls.workflow.run_folder import read_probability
+from thonecls.workflow.sample import draw_sample, hectares_of_pixel, suggest_places, verify_run
 
 pytestmark = pytest.mark.usefixtures("white_pictures")
 
@@ -206,3 +207,34 @@ def test_a_swath_among_others_may_have_negatives_alone(
     assert labels.mask[first].any()
     assert not labels.mask[second].any()
     assert not labels.negatives[first].any()
+
+
+def test_swaths_that_were_learnt_from_together_are_read_back_as_they_were(
+    swath: tuple[Made, Path], tmp_path: Path
+) -> None:
+    made, one = swath
+    scenes = [made.scene, shifted(made.scene, tmp_path / "second.nc")]
+    here = geopandas.read_file(made.labels)
+    pd.concat([here, here.assign(geometry=here.translate(0.5, 0))]).to_file(tmp_path / "two.gpkg")
+    out = tmp_path / "run"
+    asked = ("--out", out, "--method", "matched-filter", "--folds", "2")
+    assert run("train", *scenes, tmp_path / "two.gpkg", *asked) == 0
+    told = json.loads((out / "run.json").read_text("utf-8"))
+    assert not told.get("problems")
+    assert (out / "scenes/second/item.json").exists()
+    grid, probability = read_probability(out)
+    assert grid.shape == read_scenes(scenes).grid.shape
+    assert grid.windows == read_scenes(scenes).grid.windows
+    # Points lie where the map has the probability that they tell.
+    points = geopandas.read_file(suggest_places(out, tmp_path / "asked", size=5))
+    assert points.crs.to_epsg() == 4326
+    found = read_points(tmp_path / "asked.gpkg", grid)
+    np.testing.assert_allclose(probability.flat[found.pixels], points["probability"], atol=0.02)
+    drawn = draw_sample(out, tmp_path / "sample", size=12)
+    geopandas.read_file(drawn).assign(present=1).to_file(drawn, driver="GPKG")
+    assert verify_run(out, drawn).answered == 12
+    area = hectares_of_pixel(grid)
+    assert area is not None
+    on_map = read_probability(one)
+    share = np.isfinite(probability).sum() / np.isfinite(on_map[1]).sum()
+    assert area * share == pytest.approx(2 * (hectares_of_pixel(on_map[0]) or 0), rel=0.05)

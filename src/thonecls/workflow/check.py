@@ -88,7 +88,7 @@ def _check_scene(scene: SceneInput, sample: FloatArray) -> list[Finding]:
     found += [Finding("product", words) for words in scene.product]
     if grid.parts:
         found = [_check_sizes(scene)]
-        words = ", ".join(sorted({part.grid.crs_name for part in grid.parts}))
+        words = ", ".join(sorted({part.grid.on_map.crs_name for part in grid.parts}))
         sites = len(grid.sites) or 1
         if sites < len(grid.parts):
             words += f"; laid out as they lie on the ground, in {sites} "
