@@ -11,7 +11,7 @@ import pytest
 import rasterio
 
 from thonecls.errors import FileError
-from thonecls.io.listing import find_labels, find_scenes
+from thonecls.io.listing import find_labels, find_scenes, is_many
 
 
 def raster(path: Path, bands: int = 3) -> Path:
@@ -50,6 +50,23 @@ def test_a_folder_of_single_bands_or_of_a_product_is_one_scene(
     assert names(tmp_path / "bands") == ["bands"]
     (flight / "METADATA.XML").write_text("<product/>", "utf-8")
     assert names(flight) == ["flight"]
+
+
+@pytest.mark.parametrize("ending", ["txt", "json", "xml"])
+def test_the_metadata_of_a_product_are_a_scene_not_a_list(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"LC08_L2SP_193023_20220516_02_T1_MTL.{ending}"
+    path.write_text("GROUP = LANDSAT_METADATA_FILE\nEND\n", "utf-8")
+    assert not is_many(path)
+    assert [scene for _, scene in find_scenes(path)] == [path]
+
+
+def test_what_is_delivered_with_a_swath_is_no_other_scene(tmp_path: Path) -> None:
+    image = tmp_path / "EMIT_L2A_RFL_001_20230316T045133_2307503_005.nc"
+    image.write_bytes(b"")
+    assert find_scenes(tmp_path)[0].path == image
+    for kind in ("MASK", "RFLUNCERT"):
+        (tmp_path / image.name.replace("RFL", kind)).write_bytes(b"")
+    assert names(tmp_path) == names(tmp_path / "*.nc") == names(*tmp_path.iterdir()) == [image.stem]
 
 
 def test_scenes_of_one_name_are_told_apart_by_their_folders(flight: Path, tmp_path: Path) -> None:
@@ -125,3 +142,11 @@ def test_labels_belong_to_the_scene_of_their_name(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"")
     found = find_labels(tmp_path, ["a", "b", "c"])
     assert {name: path.name for name, path in found.items()} == {"a": "a.gpkg", "b": "b.geojson"}
+
+
+def test_a_scene_beside_the_labels_is_not_its_own_labels(flight: Path) -> None:
+    (flight / "a.gpkg").write_bytes(b"")
+    np.save(flight / "d.npy", np.ones((3, 2, 2)))
+    np.save(flight / "e.npy", np.ones((2, 2)))
+    found = find_labels(flight, ["a", "b", "c", "d", "e"])
+    assert {name: path.name for name, path in found.items()} == {"a": "a.gpkg", "e": "e.npy"}

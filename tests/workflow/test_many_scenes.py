@@ -17,7 +17,7 @@ from affine import Affine
 from commands import run
 from thonecls.datasets import Example, synthetic
 from thonecls.errors import ConfigError, FileError, LabelError, SceneError
-from thonecls.io.inputs import read_labels, read_scenes
+from thonecls.io.inputs import read_labels, read_scenes, read_truth
 from thonecls.io.options import LabelOptions, SceneOptions
 from thonecls.method.config import FAST, TrainConfig
 from thonecls.method.fit import fit
@@ -350,3 +350,47 @@ def test_what_fails_before_it_has_made_anything_leaves_nothing(
     with pytest.raises(LabelError, match="not today"):
         train_quickly(smallholding, tiles, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_truth_of_a_tile_may_be_positives_or_negatives_alone(tiles: Path, tmp_path: Path) -> None:
+    grid = read_scenes([tiles / f"tile_{n}.tif" for n in ("00", "01", "11")]).grid
+    first, second, third = (part.grid.footprint.centroid for part in grid.parts)
+    away = shapely.Point(second.x + grid.parts[1].grid.transform.a, second.y)
+    kinds = ["yes", "yes", "no", "no"]
+    frame = geopandas.GeoDataFrame({"kind": kinds}, geometry=[first, second, away, third], crs=CRS)
+    frame.to_file(tmp_path / "truth.gpkg")
+    options = LabelOptions(where="kind = 'yes'")
+    of_class, tested = read_truth(tmp_path / "truth.gpkg", grid, options, negative="kind = 'no'")
+    assert [int(of_class[part.window].sum()) for part in grid.parts] == [1, 1, 0]
+    assert [int(tested[part.window].sum()) for part in grid.parts] == [1, 2, 1]
+
+
+def test_bad_bands_are_those_of_the_same_wavelength_in_all_scenes(tmp_path: Path) -> None:
+    waves = [500.0, 600.0, 1360.0, 1380.0, 1400.0, 1600.0]
+    for number, own in enumerate((waves, [450.0, *waves])):
+        place = {"crs": CRS, "transform": Affine(1, 0, 100 * number, 0, -1, 2)}
+        size = {"count": len(own), "height": 2, "width": 2, "dtype": "float32"}
+        with rasterio.open(
+            tmp_path / f"{number}.tif", "w", driver="GTiff", **size, **place
+        ) as file:
+            for band, wave in enumerate(own, 1):
+                file.write(wave + np.arange(4, dtype=np.float32).reshape(2, 2), band)
+                file.update_tags(band, wavelength=str(wave), wavelength_units="nm")
+    opened = read_scenes(tmp_path, SceneOptions(drop_bad_bands=True))
+    assert opened.wavelengths == (500, 600, 1600)
+    for part in opened.parts:
+        np.testing.assert_array_equal(read_all(part.source).cube[:, 0, 0], opened.wavelengths)
+
+
+def test_labels_that_are_negatives_alone_are_a_problem(tiles: Path, tmp_path: Path) -> None:
+    scenes = [tiles / "tile_00.tif", tiles / "tile_22.tif"]
+    inside = read_scenes(scenes).grid.parts[0].grid.footprint.centroid
+    points = [inside, shapely.Point(inside.x + 1e5, inside.y)]  # the class lies beyond both
+    frame = geopandas.GeoDataFrame({"present": [0, 1]}, geometry=points, crs=CRS)
+    frame.to_file(tmp_path / "answers.gpkg")
+    found = check_scene(scenes, tmp_path / "answers.gpkg")
+    assert not found.fit
+    assert any(
+        one.status == "problem" and "no pixel is labelled as the class" in one.words
+        for one in found.findings
+    )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import geopandas
+import h5py
 import numpy as np
+import pandas as pd
 import pytest
 import rasterio
 from numpy.typing import NDArray
@@ -20,12 +23,13 @@ from rio_cogeo.cogeo import cog_validate
 from commands import run
 from products import PRODUCTS, SHAPE, Made, emit
 from thonecls.errors import FileError, LabelError
-from thonecls.io.inputs import read_labels, read_scene
+from thonecls.io.inputs import read_labels, read_scene, read_scenes
 from thonecls.io.vector import read_points, write_points
 from thonecls.maps import scene_grid
 from thonecls.method.model import Scorer
 from thonecls.methods.spectral_model import load_model
-from thonecls.workflow.sample import draw_sample, suggest_places
+from thonecls.workflow.run_folder import read_probability
+from thonecls.workflow.sample import draw_sample, hectares_of_pixel, suggest_places, verify_run
 
 pytestmark = pytest.mark.usefixtures("white_pictures")
 
@@ -103,6 +107,8 @@ def test_a_map_shows_what_was_scored_in_the_geometry_of_the_sensor(
         with rasterio.open(folder / "geometry.tif") as file:
             np.testing.assert_array_equal(file.read(1), table)
         assert (folder / "overview.png").exists()
+        item = json.loads((folder / "item.json").read_text("utf-8"))
+        assert item["properties"]["proj:shape"] == list(made.grid[0])
     polygons = geopandas.read_file(out / "polygons.gpkg")
     assert polygons.crs.to_epsg() == 4326
     assert len(polygons)
@@ -176,3 +182,59 @@ def test_a_geometry_that_is_spoilt_is_refused(swath: tuple[Made, Path], tmp_path
     (tmp_path / "geometry.tif").write_bytes(b"II*\0")
     with pytest.raises(FileError, match="map the scene again"):
         scene_grid(tmp_path, read_scene(swath[0].scene).grid.on_map)
+
+
+def shifted(scene: Path, path: Path) -> Path:
+    """The same swath half a degree farther east."""
+    shutil.copy(scene, path)
+    with h5py.File(path, "a") as file:
+        file.attrs["geotransform"] += np.array([0.5, 0, 0, 0, 0, 0])
+    return path
+
+
+def test_a_swath_among_others_may_have_negatives_alone(
+    swath: tuple[Made, Path], tmp_path: Path
+) -> None:
+    made, _ = swath
+    grid = read_scenes([made.scene, shifted(made.scene, tmp_path / "second.nc")]).grid
+    here = geopandas.read_file(made.labels)[["geometry"]].assign(present=1)
+    there = here.assign(geometry=here.translate(0.5, 0), present=0)
+    pd.concat([here, there]).to_file(tmp_path / "answers.gpkg")
+    labels = read_labels(tmp_path / "answers.gpkg", grid)
+    first, second = grid.windows
+    assert labels.negatives is not None
+    np.testing.assert_array_equal(labels.mask[first], labels.negatives[second])
+    assert labels.mask[first].any()
+    assert not labels.mask[second].any()
+    assert not labels.negatives[first].any()
+
+
+def test_swaths_that_were_learnt_from_together_are_read_back_as_they_were(
+    swath: tuple[Made, Path], tmp_path: Path
+) -> None:
+    made, one = swath
+    scenes = [made.scene, shifted(made.scene, tmp_path / "second.nc")]
+    here = geopandas.read_file(made.labels)
+    pd.concat([here, here.assign(geometry=here.translate(0.5, 0))]).to_file(tmp_path / "two.gpkg")
+    out = tmp_path / "run"
+    asked = ("--out", out, "--method", "matched-filter", "--folds", "2")
+    assert run("train", *scenes, tmp_path / "two.gpkg", *asked) == 0
+    told = json.loads((out / "run.json").read_text("utf-8"))
+    assert not told.get("problems")
+    assert (out / "scenes/second/item.json").exists()
+    grid, probability = read_probability(out)
+    assert grid.shape == read_scenes(scenes).grid.shape
+    assert grid.windows == read_scenes(scenes).grid.windows
+    # Points lie where the map has the probability that they tell.
+    points = geopandas.read_file(suggest_places(out, tmp_path / "asked", size=5))
+    assert points.crs.to_epsg() == 4326
+    found = read_points(tmp_path / "asked.gpkg", grid)
+    np.testing.assert_allclose(probability.flat[found.pixels], points["probability"], atol=0.02)
+    drawn = draw_sample(out, tmp_path / "sample", size=12)
+    geopandas.read_file(drawn).assign(present=1).to_file(drawn, driver="GPKG")
+    assert verify_run(out, drawn).answered == 12
+    area = hectares_of_pixel(grid)
+    assert area is not None
+    on_map = read_probability(one)
+    share = np.isfinite(probability).sum() / np.isfinite(on_map[1]).sum()
+    assert area * share == pytest.approx(2 * (hectares_of_pixel(on_map[0]) or 0), rel=0.05)

@@ -78,7 +78,7 @@ class Grid:
     def georeferenced(self) -> bool:
         """Whether it is known where its pixels lie; of a mosaic, those of all its scenes."""
         if self.parts:
-            return all(part.grid.georeferenced for part in self.parts)
+            return all(part.grid.on_map.georeferenced for part in self.parts)
         return self.crs is not None
 
     @property

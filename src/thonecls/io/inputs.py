@@ -198,13 +198,22 @@ def _without_bad_bands(scenes: Sequence[SceneInput]) -> list[SceneInput]:
             "scenes of different bands have no bad bands in common: name them ('drop_bands')",
             options=("drop_bands",),
         )
-    found = [find_bad_bands(source) for source in sources]
-    bad = reduce(lambda one, other: {n: why for n, why in one.items() if n in other}, found)
-    lighter = [source.without(bad) for source in sources]
+    found = [_bad_positions(source) for source in sources]
+    bad = reduce(lambda one, other: {i: why for i, why in one.items() if i in other}, found)
+    lighter = [
+        source.without({source.layers[i].number: why for i, why in bad.items()})
+        for source in sources
+    ]
     return [
         replace(scene, source=source, wavelengths=source.wavelengths, notes=source.dropped)
         for scene, source in zip(scenes, lighter, strict=True)
     ]
+
+
+def _bad_positions(source: RasterSource) -> dict[int, str]:
+    """Bad bands by their position among those in use, which is the same in matched scenes."""
+    bad = find_bad_bands(source)
+    return {i: bad[band.number] for i, band in enumerate(source.layers) if band.number in bad}
 
 
 def _open_array(
@@ -388,7 +397,7 @@ def _read_marked(path: Path, grid: Grid, options: LabelOptions, *, few: bool = F
         return _read_marked_in_scenes(path, grid, options)
     if not _on_map(path, grid):
         return _read_onto(path, grid, options, few=few)
-    return _carried(_read_onto(path, grid.on_map, options, few=few), grid)
+    return _carried(_read_onto(path, grid.on_map, options, few=few), grid, few=few)
 
 
 def _on_map(path: Path, grid: Grid) -> bool:
@@ -398,12 +407,13 @@ def _on_map(path: Path, grid: Grid) -> bool:
     return is_vector(path) or not is_laid_on(path, Grid(grid.shape))
 
 
-def _carried(labels: LabelInput, grid: Grid) -> LabelInput:
+def _carried(labels: LabelInput, grid: Grid, *, few: bool) -> LabelInput:
     """Labels on a map, carried to the scene's own pixels by its lookup table."""
     assert grid.lookup is not None
     mask = grid.lookup.to_sensor(labels.mask)
-    if not mask.any():
-        raise LabelError(
+    negatives = None if labels.negatives is None else grid.lookup.to_sensor(labels.negatives)
+    if not mask.any() and not (few and negatives is not None and negatives.any()):
+        raise NoLabelError(
             f"{labels.path.name} marks {int(labels.mask.sum())} pixels of the map, none of which "
             "shows a pixel of the scene: check that the two belong together"
         )
@@ -411,8 +421,8 @@ def _carried(labels: LabelInput, grid: Grid) -> LabelInput:
         f"{int(labels.mask.sum())} pixels of the map are marked; they show {int(mask.sum())} "
         "pixels of the sensor"
     )
-    negatives = None if labels.negatives is None else grid.lookup.to_sensor(labels.negatives)
-    return replace(labels, mask=mask, negatives=negatives, notes=(*labels.notes, note))
+    notes = (*labels.notes, note) if mask.any() else labels.notes
+    return replace(labels, mask=mask, negatives=negatives, notes=notes)
 
 
 def _read_onto(path: Path, grid: Grid, options: LabelOptions, *, few: bool) -> LabelInput:
@@ -542,24 +552,45 @@ def _read_truth_of_part(
     path: Path, grid: Grid, options: LabelOptions, negative: str | None
 ) -> tuple[BoolArray, BoolArray]:
     """What is known of a scene of several, in which the class need not be."""
+    layer = is_vector(path) and not _holds_pixels(path)
+    if layer and options.where is not None and negative is not None:
+        return _burn_either(path, grid, options, options.where, negative)
     try:
         return read_truth(path, grid, options, negative=negative)
     except NoLabelError:
-        nowhere: BoolArray = np.zeros(grid.shape, dtype=bool)
-        if not is_vector(path) or _holds_pixels(path):
-            labelled = _labelled(path, grid, options)
-            return nowhere, labelled if options.target is not None else ~nowhere
-        if negative is None:
+        if layer:
             raise
-        other = burn_positives(
-            path,
-            grid,
-            layer=options.layer,
-            where=negative,
-            all_touched=options.all_touched,
-            crs=options.crs,
-        )
-        return nowhere, other.mask
+        nowhere: BoolArray = np.zeros(grid.shape, dtype=bool)
+        labelled = _labelled(path, grid, options)
+        return nowhere, labelled if options.target is not None else ~nowhere
+
+
+def _burn_either(
+    path: Path, grid: Grid, options: LabelOptions, positive: str, negative: str
+) -> tuple[BoolArray, BoolArray]:
+    """Where the class is and what is tested; positives or negatives may be missing, not both.
+
+    A pixel that holds both is not tested.
+    """
+    masks, missing = [], []
+    for where in (positive, negative):
+        mask: BoolArray = np.zeros(grid.on_map.shape, dtype=bool)
+        try:
+            mask = burn_positives(
+                path,
+                grid.on_map,
+                layer=options.layer,
+                where=where,
+                all_touched=options.all_touched,
+                crs=options.crs,
+            ).mask
+        except NoLabelError as error:
+            missing.append(error)
+        masks.append(mask if grid.lookup is None else grid.lookup.to_sensor(mask))
+    if len(missing) == 2:
+        raise missing[0]
+    yes, no = masks
+    return yes & ~no, yes ^ no
 
 
 def _labelled(path: Path, grid: Grid, options: LabelOptions) -> BoolArray:

@@ -11,10 +11,12 @@ from urllib.parse import unquote, urlparse
 
 from thonecls.errors import FileError
 from thonecls.io.arrays import ENDINGS as ARRAYS
+from thonecls.io.arrays import read_array
 from thonecls.io.raster import open_gdal
 from thonecls.io.raster.gdal import RASTERS
+from thonecls.io.raster.products import COMPANION, METADATA
 
-LIST, STAC = ".txt", (".json", ".geojson")
+LIST, STAC = (".txt",), (".json", ".geojson")
 CUBES = (".nc", ".nc4", ".h5", ".hdf5", ".he5")
 LABELS = (  # of one scene, the first of these is taken
     *(".gpkg", ".shp", ".geojson", ".json", ".fgb", ".kml", ".csv"),
@@ -36,7 +38,7 @@ def find_scenes(given: Path | Sequence[Path]) -> list[Listed]:
 
     A path is a scene itself; a pattern such as flights/*.tif; a folder of scenes, whose rasters
     have several bands each; a .txt with a scene in each line; or a STAC Item, ItemCollection,
-    Collection or Catalog on disk.
+    Collection or Catalog on disk. What is delivered with a scene, such as its masks, is no other.
     """
     paths = [given] if isinstance(given, Path) else list(given)
     found: dict[Path, str] = {}
@@ -45,25 +47,32 @@ def find_scenes(given: Path | Sequence[Path]) -> list[Listed]:
             if not scene.exists():  # before others are worked on
                 raise FileError(f"there is no file {scene}: check the path")
             found.setdefault(scene, name)
-    return _named(found)
+    images = {scene: name for scene, name in found.items() if not COMPANION.fullmatch(scene.name)}
+    return _named(images or found)
 
 
 def is_many(path: Path) -> bool:
     """Whether a path stands for other files by its looks: a pattern, a list, a folder, STAC."""
-    return is_list(path) or (path.suffix.lower() in STAC and path.is_file())
+    return is_list(path) or (_ends(path, STAC) and path.is_file())
 
 
 def is_list(path: Path) -> bool:
     """Whether a path is a pattern, a list or a folder, as labels of several scenes may be given."""
     if path.exists():
-        return path.is_dir() or path.suffix.lower() == LIST
+        return path.is_dir() or _ends(path, LIST)
     return glob.has_magic(str(path))
+
+
+def _ends(path: Path, endings: tuple[str, ...]) -> bool:
+    """Whether a file has one of these endings, and is not the metadata of a product, a scene."""
+    return path.suffix.lower() in endings and not METADATA.fullmatch(path.name)
 
 
 def find_labels(path: Path, scenes: Sequence[str]) -> dict[str, Path]:
     """Files of labels by the scene of the same name: tile_7.gpkg belongs to tile_7.tif.
 
-    path: a pattern, a folder, or a .txt with a file in each line. A scene may have none.
+    path: a pattern, a folder, or a .txt with a file in each line. A scene may have none; the scenes
+    themselves may lie among the files.
     """
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.is_file())
@@ -74,7 +83,7 @@ def find_labels(path: Path, scenes: Sequence[str]) -> dict[str, Path]:
     wanted = set(scenes)
     found: dict[str, Path] = {}
     for file in files:
-        if file.suffix.lower() not in LABELS or file.stem not in wanted:
+        if file.suffix.lower() not in LABELS or file.stem not in wanted or _is_cube(file):
             continue
         before = found.get(file.stem)
         if before is None or _rank(file) < _rank(before):
@@ -91,12 +100,22 @@ def _rank(path: Path) -> int:
     return LABELS.index(path.suffix.lower())
 
 
+def _is_cube(path: Path) -> bool:
+    """Whether a file that is called like a scene is a scene: labels have a single band."""
+    if path.suffix.lower() != ".npy":
+        return path.suffix.lower() in RASTERS and _has_bands(path)
+    try:
+        return read_array(path, axes=3).size > 0
+    except FileError:
+        return False
+
+
 def _expand(path: Path) -> Iterator[tuple[str, Path]]:
     if path.is_dir():
         yield from _folder(path)
-    elif path.suffix.lower() in STAC and path.is_file():
+    elif _ends(path, STAC) and path.is_file():
         yield from _stac(path, set(), 0)
-    elif path.suffix.lower() == LIST and path.is_file():
+    elif _ends(path, LIST) and path.is_file():
         for _, scene in _lines(path):
             yield from _expand(scene)
     elif not path.exists() and glob.has_magic(str(path)):
@@ -131,6 +150,9 @@ def _folder(folder: Path) -> Iterator[tuple[str, Path]]:
     # A file without an ending is a scene only if an ENVI header belongs to it.
     scenes = [f for f in files if f.suffix.lower() in endings or (not f.suffix and f in headers)]
     product = any(f.suffix.lower() == ".xml" and not f.name.endswith(".aux.xml") for f in files)
+    if len(scenes) == 1 and scenes[0].suffix.lower() in CUBES and not product:
+        yield scenes[0].stem, scenes[0]
+        return
     if len(scenes) < 2 or product or not all(map(_has_bands, scenes)):
         yield folder.name, folder
         return

@@ -88,7 +88,7 @@ def _check_scene(scene: SceneInput, sample: FloatArray) -> list[Finding]:
     found += [Finding("product", words) for words in scene.product]
     if grid.parts:
         found = [_check_sizes(scene)]
-        words = ", ".join(sorted({part.grid.crs_name for part in grid.parts}))
+        words = ", ".join(sorted({part.grid.on_map.crs_name for part in grid.parts}))
         sites = len(grid.sites) or 1
         if sites < len(grid.parts):
             words += f"; laid out as they lie on the ground, in {sites} "
@@ -190,6 +190,9 @@ def _check_labels(
 ) -> list[Finding]:
     pixels = np.flatnonzero(labels.mask)
     found = [Finding("labels", words) for words in labels.notes]
+    if not pixels.size:  # of several scenes, all may have negatives alone
+        words = "no pixel is labelled as the class: mark where it is too"
+        return [*found, Finding("labelled pixels", words, "problem")]
     looked = pixels
     if pixels.size > LOOKED_AT:
         looked = np.sort(rng.choice(pixels, LOOKED_AT, replace=False))
@@ -246,7 +249,7 @@ def _check_spread(pixels: NDArray[np.int64], scene: SceneInput) -> list[Finding]
         words = REACH[lie.coverage].replace("the scene", "the scenes")
         return [Finding("where labels lie", words, _status(lie.coverage == "all"))]
     places = np.unique(blocks_of(pixels, scene.grid.shape)).size
-    if not pixels.size or rows * columns < SMALL * BLOCK**2:
+    if rows * columns < SMALL * BLOCK**2:
         return []
     lie = find_places(pixels, scene.grid.shape, north_up=scene.grid.north_up)
     status = _status(lie.coverage == "all")

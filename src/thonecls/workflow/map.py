@@ -420,11 +420,11 @@ def finish(
     else:
         (out / POLYGONS).unlink(missing_ok=True)  # of another map in this folder
     (out / ITEM).unlink(missing_ok=True)
-    if isinstance(scene.source, RasterSource) and scene.grid.georeferenced:
+    if isinstance(scene.source, RasterSource) and scene.grid.on_map.georeferenced:
         with attempt(ITEM, problems):
             item = describe_item(
                 out,
-                scene.grid,
+                scene.grid.on_map,
                 name=scene.path.stem,
                 title=f"{label} in {scene.path.name}",
                 properties={"label": label, **(facts or {})},

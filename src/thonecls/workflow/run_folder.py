@@ -328,14 +328,22 @@ def _scenes_of(out: Path) -> list[tuple[Path, int, int]]:
 
 
 def _read_mosaic(out: Path, name: str) -> tuple[Grid, FloatArray] | None:
-    """A layer of the maps of several scenes as one, NaN between them."""
+    """A layer of the maps of several scenes as one, NaN between them.
+
+    Those of swaths are brought back to the sensor, in whose geometry they were learnt from.
+    """
+    from thonecls.maps import scene_grid  # here: matplotlib would slow every command
+
     parts, layers = [], []
     for folder, row, column in _scenes_of(out):
         found = _read_layer(folder, name)
         if found is None:
             return None
-        parts.append(Part(folder.name, found[0], row, column))
-        layers.append(found[1])
+        grid, layer = scene_grid(folder, found[0]), found[1]
+        if grid.lookup is not None:
+            layer = grid.lookup.on_sensor(layer)
+        parts.append(Part(folder.name, grid, row, column))
+        layers.append(layer)
     shape = tuple(max(part.window[axis].stop for part in parts) for axis in (0, 1))
     whole = np.full(shape, np.nan, np.float32)
     for part, layer in zip(parts, layers, strict=True):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from thonecls.errors import ConfigError, FileError, LabelError
 from thonecls.io.grid import Grid
+from thonecls.io.lookup import NONE
 from thonecls.io.vector import PRESENT, points_path, read_points, write_points
 from thonecls.maps import Measure, scene_grid
 from thonecls.scene import BoolArray, FloatArray
@@ -102,8 +103,14 @@ def hectares_of_pixel(grid: Grid) -> float | None:
         known = [area for area in found if area is not None]
         same = len(known) == len(found) and max(known) <= 1.01 * min(known)
         return sum(known) / len(known) if same else None
-    size = Measure.of_grid(grid).pixel(grid)
-    return None if size is None else size[0] * size[1] / 1e4
+    size = Measure.of_grid(grid.on_map).pixel(grid.on_map)
+    if size is None:
+        return None
+    shown = 1.0  # pixels of the map that show one of the scene
+    if grid.lookup is not None:
+        table = grid.lookup.table[grid.lookup.table != NONE]
+        shown = table.size / max(1, np.unique(table).size)
+    return shown * size[0] * size[1] / 1e4
 
 
 def read_told(run: Path) -> dict[str, Any]:

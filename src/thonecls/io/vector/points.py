@@ -52,22 +52,17 @@ def write_points(
     A GeoPackage in the scene's CRS; of a scene without one a .csv of row,column. present: answers,
     1, 0 or NaN; none unless told. Pixels of a sensor that no map shows are left out.
     """
-    if grid.lookup is not None:
-        places = grid.lookup.to_map(pixels)
-        shown = np.flatnonzero(places >= 0)
-        some = {name: [values[i] for i in shown.tolist()] for name, values in columns.items()}
-        kept = None if present is None else present[shown]
-        write_points(path, grid.on_map, places[shown], some, kept)
-        return
-    rows, across = np.divmod(pixels, grid.shape[1])
-    answers = np.full(len(pixels), np.nan) if present is None else present
-    table = {"id": list(range(1, len(pixels) + 1)), **columns}
-    if grid.parts:
-        numbers = scene_of(pixels, grid.shape, grid.windows)
+    numbers = scene_of(pixels, grid.shape, grid.windows) if grid.parts else None
+    rows, across = _on_map(grid, pixels) if numbers is None else _on_maps(grid, pixels, numbers)
+    shown = np.flatnonzero(rows >= 0)
+    rows, across = rows[shown], across[shown]
+    answers = np.full(len(shown), np.nan) if present is None else present[shown]
+    table = {"id": list(range(1, len(shown) + 1))}
+    table |= {name: [values[i] for i in shown.tolist()] for name, values in columns.items()}
+    if numbers is not None:
+        numbers = numbers[shown]
         table[SCENE] = [grid.parts[number].name for number in numbers]
-        corners = np.array([(part.row, part.column) for part in grid.parts])[numbers]
-        rows, across = rows - corners[:, 0], across - corners[:, 1]
-    if not grid.georeferenced:
+    if not grid.on_map.georeferenced:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(["row", "column", *table, PRESENT])
@@ -75,10 +70,10 @@ def write_points(
         writer.writerows(zip(rows.tolist(), across.tolist(), *table.values(), told, strict=True))
         write_atomically(path, text.getvalue().encode())
         return
-    if grid.parts:
+    if numbers is not None:
         geometry, crs = _centres_of_scenes(grid, numbers, rows, across)
     else:
-        geometry, crs = _centres(grid, rows, across), grid.crs or ""
+        geometry, crs = _centres(grid.on_map, rows, across), grid.on_map.crs or ""
     frame = geopandas.GeoDataFrame({**table, PRESENT: answers}, geometry=geometry, crs=crs).astype(
         {PRESENT: "Int32"}
     )
@@ -94,6 +89,22 @@ def write_points(
         unfinished.unlink(missing_ok=True)
 
 
+def _on_map(grid: Grid, pixels: IntArray) -> tuple[IntArray, IntArray]:
+    """Rows and columns of a scene's pixels on its map; rows are -1 where it does not show them."""
+    places = pixels if grid.lookup is None else grid.lookup.to_map(pixels)
+    return np.divmod(places, grid.on_map.shape[1])
+
+
+def _on_maps(grid: Grid, pixels: IntArray, numbers: IntArray) -> tuple[IntArray, IntArray]:
+    """The same of a mosaic, each on the map of its own scene."""
+    rows, columns = np.divmod(pixels, grid.shape[1])
+    for number in np.unique(numbers):
+        part, own = grid.parts[number], numbers == number
+        inside = (rows[own] - part.row) * part.grid.shape[1] + columns[own] - part.column
+        rows[own], columns[own] = _on_map(part.grid, inside)
+    return rows, columns
+
+
 def _centres(grid: Grid, rows: IntArray, columns: IntArray) -> NDArray[Any]:
     """The middles of pixels, as points in the grid's CRS."""
     a, b, c, d, e, f = grid.transform[:6]
@@ -105,12 +116,12 @@ def _centres_of_scenes(
     grid: Grid, numbers: IntArray, rows: IntArray, columns: IntArray
 ) -> tuple[NDArray[Any], str]:
     """The same in the scenes of a mosaic: in their CRS if they share one, else in degrees."""
-    shared = {part.grid.crs for part in grid.parts}
+    shared = {part.grid.on_map.crs for part in grid.parts}
     crs = shared.pop() if len(shared) == 1 else LON_LAT.to_wkt()
     assert crs is not None
     found = np.empty(len(rows), dtype=object)
     for number in np.unique(numbers):
-        own, part = numbers == number, grid.parts[number].grid
+        own, part = numbers == number, grid.parts[number].grid.on_map
         points = geopandas.GeoSeries(_centres(part, rows[own], columns[own]), crs=part.crs)
         found[own] = np.asarray(points.to_crs(crs).array, dtype=object)
     return found, crs

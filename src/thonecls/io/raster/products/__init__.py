@@ -10,7 +10,7 @@ import h5py
 from thonecls.errors import ConfigError
 from thonecls.io.raster.hdf5 import hdf5_errors
 from thonecls.io.raster.products.dlr import dlr_product
-from thonecls.io.raster.products.emit import emit_product
+from thonecls.io.raster.products.emit import COMPANION, emit_product
 from thonecls.io.raster.products.landsat import landsat_product
 from thonecls.io.raster.products.prisma import prisma_product
 from thonecls.io.raster.products.quality import Product
@@ -45,4 +45,4 @@ def find_product(path: Path, variable: str | None, flagged: bool) -> Product | N
     return found
 
 
-__all__ = ["Product", "find_product"]
+__all__ = ["COMPANION", "METADATA", "Product", "find_product"]

@@ -23,6 +23,8 @@ LON_LAT = CRS.from_epsg(4326).to_wkt()
 MOST = 20  # pixels of a map for one of the sensor: a flight along a diagonal has about three
 # In the file of masks, by their names: their order is not the same in all versions.
 FLAGS = ("cloud flag", "cirrus flag", "spacecraft flag", "dilated cloud flag", "spectf-cloud flag")
+# What is delivered with an image: its masks, uncertainties and angles.
+COMPANION = re.compile(r"EMIT_(L2A_(MASK|RFLUNCERT)|L1B_OBS)_.+\.nc", re.I)
 
 
 def emit_product(path: Path, variable: str | None, flagged: bool) -> Product | None:
