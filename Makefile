@@ -7,6 +7,8 @@ CASES ?= 2000
 # Three for two cores: browsers, clusters and what is killed wait as much as they work.
 WORKERS ?= 3
 RUN := .venv/bin/python -m
+# Compiled once, not by every program that a test starts, whatever the shell says.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo studio page test coverage test-isa crash fuzz audit lock check dist qgis bench reproduce records leaderboard docs clean
 

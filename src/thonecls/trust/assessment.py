@@ -373,7 +373,7 @@ def about_places(places: Places | None, recall: Estimate | None) -> Iterator[Cau
         f"All labels lie {where}{found}. How much of the class the map finds where nobody labelled "
         f"is not known.{told}",
         "Label the class in other parts of the scene too; `thonecls suggest` shows places worth a "
-        "look. If you know that it grows nowhere else, train again with `--coverage all`.",
+        "look. If you know that it grows nowhere else, train again with the coverage 'all'.",
     )
 
 
