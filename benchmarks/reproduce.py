@@ -22,6 +22,8 @@ from thonecls.benchmark import STUDIES, Cell, Results, Study, cells_of, read_res
 from thonecls.benchmark.figures import draw_study_curves
 from thonecls.benchmark.studies import (
     BOARD_PROTOCOLS,
+    BRIEF,
+    BRIEF_WARMUP,
     METHODS,
     MORE_METHODS,
     RATIO,
@@ -38,11 +40,9 @@ FIGURES = Path("docs/figures")
 T_HONECLS: dict[str, dict[str, Any]] = {"T-HOneCls": {}}
 # At a tenth of the schedule OC gets a tenth of its epochs of cross-entropy, too.
 SHORT = {
-    label: {**change, "warmup": 2} if change["method"] == "oc" else change
+    label: {**change, "warmup": BRIEF_WARMUP} if change["method"] == "oc" else change
     for label, change in (METHODS | MORE_METHODS).items()
 }
-# FAST without its stopping rule, so that all that is compared gets the same number of steps.
-SAME_LENGTH = {"preset": "fast", "epochs": 30, "settle": 0.0}
 
 
 @dataclass(frozen=True)
@@ -159,17 +159,17 @@ PARTS: dict[str, Part] = {
     ),
     "methods-fast": Part(
         Study("Every network method at FAST's length", IP[1:], SHORT),
-        change=SAME_LENGTH,
+        change=BRIEF,
     ),
     "nnpu": Part(
         Study("nnPU with the true prior, from the start and after a warm-up", IP[:1], NNPU),
-        change=SAME_LENGTH,
+        change=BRIEF,
     ),
     "spectra": Part(Study("Methods on single spectra", IP, SPECTRAL)),
-    "order": _on("order", IP[0], **SAME_LENGTH),
-    "kl-teacher": _on("kl-teacher", IP[0], **SAME_LENGTH),
-    "beta": _on("beta", IP[0], **SAME_LENGTH),
-    "labels": Part(replace(LABELS, places=IP[1:]), change=SAME_LENGTH, name="labels"),
+    "order": _on("order", IP[0], **BRIEF),
+    "kl-teacher": _on("kl-teacher", IP[0], **BRIEF),
+    "beta": _on("beta", IP[0], **BRIEF),
+    "labels": Part(replace(LABELS, places=IP[1:]), change=BRIEF, name="labels"),
     "images": Part(_rgb(RGB), 3, name="table-rgb", repeated=("Taylor",)),
     "images-more": Part(_rgb(MORE_RGB), name="table-rgb"),
     "pavia": Part(

@@ -22,7 +22,7 @@ from thonecls.method.config import TrainConfig
 from thonecls.method.model import Model
 from thonecls.workflow import Running, TrainOptions, train_scene
 
-KILLS = 4
+KILLS = 5
 
 
 def _train_on_one_thread(*args: Any, **options: Any) -> None:
@@ -33,7 +33,7 @@ def _train_on_one_thread(*args: Any, **options: Any) -> None:
 def test_sigkill_at_random_moments_changes_nothing(
     field_scene: Dataset, tiny: TrainConfig, tmp_path: Path
 ) -> None:
-    """Killed four times, each time resumed; weights and map equal to the bit."""
+    """Killed five times, each time resumed; weights and map equal to the bit."""
     np.save(tmp_path / "cube.npy", field_scene.scene.cube)
     np.save(tmp_path / "truth.npy", field_scene.truth == 1)
     config = replace(tiny, epochs=10)
