@@ -169,15 +169,11 @@ def fold_labels(
     tell the same: then whole blocks go to one fold, or, where all lie in a few blocks, stripes
     along the patch.
     """
-    mask = np.zeros(shape, dtype=bool)
-    mask.flat[pixels] = True
-    beside = np.zeros(shape, dtype=bool)
-    for axis in (0, 1):
-        for step in (-1, 1):
-            moved = np.roll(mask, step, axis)
-            moved[(slice(None),) * axis + (0 if step == 1 else -1,)] = False
-            beside |= moved
-    if beside.flat[pixels].mean() < TOUCHING:
+    columns = pixels % shape[1]
+    beside = np.isin(pixels - shape[1], pixels) | np.isin(pixels + shape[1], pixels)
+    beside |= (columns > 0) & np.isin(pixels - 1, pixels)
+    beside |= (columns < shape[1] - 1) & np.isin(pixels + 1, pixels)
+    if beside.mean() < TOUCHING:
         return np.asarray(rng.permutation(pixels.size) % folds)
     blocks, block_of = np.unique(blocks_of(pixels, shape), return_inverse=True)
     if len(blocks) < 2 * folds:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thonecls.errors import LabelError, SceneError
+from thonecls.parallel import threaded
 from thonecls.scene import (
     BandStatistics,
     BoolArray,
@@ -183,10 +184,11 @@ def build_pool(
         return _pool([], [entire], labels, positive, statistics)
     side = WINDOW * block
     around, labels, pixels = cover(positive, source.shape, side, rng, windows)
-    scenes = random_scenes(source, side, rng, windows)
-    first = list(itertools.islice(scenes, max(1, MEASURED // side**2)))
+    measured = max(1, MEASURED // side**2)
+    scenes = random_scenes(source, side, rng, windows, batch=measured)
+    first = list(itertools.islice(scenes, measured))
     statistics = _measure(first, components, rng, axes)
-    near = [_take(source.read(*window), statistics) for window in around]
+    near = [_take(scene, statistics) for scene in _read(source, around)]
     far = [_take(scene, statistics) for scene in itertools.chain(first, scenes)]
     pool = _pool(near, far, labels, pixels, statistics)
     if not margin:
@@ -286,19 +288,24 @@ def cover(
 
 
 def random_scenes(
-    source: Source, side: int, rng: np.random.Generator, windows: int
+    source: Source, side: int, rng: np.random.Generator, windows: int, batch: int | None = None
 ) -> Iterator[Scene]:
     """So many windows about random places; where all is nodata, another place is drawn.
 
     If hardly any place has data, the scene is searched, and places are drawn among valid pixels.
+    batch: of so many windows the places are drawn before the first of them is read, of all unless
+    told; no place of the next batch is drawn before the last of one is used.
     """
     found = tried = 0
+    batch = batch or windows
     while found < windows and (tried < TRIES or found > tried / RARE):
-        tried += 1
-        scene = source.read(*_window(rng.integers(0, source.shape), side, source.shape))
-        if scene.valid.any():
-            found += 1
-            yield scene
+        wanted = min(windows - found, batch - found % batch)
+        centres = [rng.integers(0, source.shape) for _ in range(wanted)]
+        tried += wanted
+        for scene in _read(source, [_window(at, side, source.shape) for at in centres]):
+            if scene.valid.any():
+                found += 1
+                yield scene
     if found == windows:
         return
     height, width = source.shape
@@ -312,6 +319,11 @@ def random_scenes(
         line = source.read(slice(row, row + 1), slice(0, width)).valid[0]
         centre = np.array([row, rng.choice(np.flatnonzero(line))])
         yield source.read(*_window(centre, side, source.shape))
+
+
+def _read(source: Source, windows: Iterable[Window]) -> Iterator[Scene]:
+    """Windows of a scene, a few of them read ahead."""
+    return threaded(lambda window: source.read(*window), windows)
 
 
 def _window(centre: IntArray, side: int, shape: tuple[int, int]) -> Window:

@@ -24,6 +24,7 @@ from thonecls.method.store import check_ratio
 from thonecls.metrics import evaluate_pu
 from thonecls.mosaic import Window
 from thonecls.mosaic import windows_of as scenes_of
+from thonecls.parallel import threaded
 from thonecls.ratio.ratio import (
     MOST_POSITIVES,
     REACH,
@@ -409,17 +410,21 @@ def sample(
     ends = np.cumsum([len(places) for places in pool.places])
     drawn = np.sort(rng.choice(ends[-1], min(count, int(ends[-1])), replace=False))
     part_of = np.searchsorted(ends, drawn, side="right")
-    kinds: list[list[dict[int, FloatArray]]] = [[], []]
-    for number, part in enumerate(pool.parts):
+
+    def look(number: int) -> list[dict[int, FloatArray]]:
+        """Of one part: means of its labels and of those of its others that were drawn."""
         labels = _labels_in(pool, number)
         first = int(ends[number]) - len(pool.places[number])
         others = pool.places[number][drawn[part_of == number] - first]
-        if not labels.size + others.size:
-            continue
-        means = means_at(*part, windows, np.concatenate([labels, others]))
-        for kind, some in zip(kinds, (slice(labels.size), slice(labels.size, None)), strict=True):
-            kind.append({window: mean[some] for window, mean in means.items()})
-    of_p, of_u = (_joined(kind) for kind in kinds)
+        means = means_at(*pool.parts[number], windows, np.concatenate([labels, others]))
+        return [
+            {w: m[: labels.size] for w, m in means.items()},
+            {w: m[labels.size :] for w, m in means.items()},
+        ]
+
+    used = np.union1d(part_of, pool.labels[:, 0]).tolist()
+    kinds = zip(*threaded(look, used), strict=True)
+    of_p, of_u = (_joined(list(kind)) for kind in kinds)
     return of_p, of_u
 
 

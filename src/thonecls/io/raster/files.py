@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from thonecls.errors import FileError
 from thonecls.io.grid import Grid
 from thonecls.io.raster.bands import Band
+from thonecls.parallel import THREADS
 from thonecls.scene import BoolArray
 
 
@@ -34,12 +35,17 @@ class Format(Protocol):
 
 
 class LazyFile:
-    """An open file: opened when first read, once in each process, and pickled closed."""
+    """An open file: opened when first read, in each process anew, and pickled closed.
+
+    Two threads may read at a time, each by a file of its own; others wait for their turn.
+    """
 
     def __init__(self, format: Format) -> None:
         self.format = format
-        self._opened: tuple[int, Any] | None = None
-        self._lock = threading.Lock()  # threads of a process take turns
+        self._process = os.getpid()
+        self._idle: list[Any] = []
+        self._turns = threading.BoundedSemaphore(THREADS)
+        self._opening = threading.Lock()
 
     def __reduce__(self) -> tuple[type[LazyFile], tuple[Format]]:
         return LazyFile, (self.format,)
@@ -48,16 +54,20 @@ class LazyFile:
         self, numbers: Sequence[int], rows: slice, columns: slice, step: int = 1
     ) -> tuple[NDArray[Any], BoolArray | None]:
         """Raw values (C, H, W) of a window, and a mask (H, W) where the file has one."""
-        with self._lock:
+        if self._process != os.getpid():  # not across a fork
+            LazyFile.__init__(self, self.format)
+        with self._turns:
             try:
-                if self._opened is None or self._opened[0] != os.getpid():  # not across a fork
-                    self._opened = os.getpid(), self.format.open()
-                return self.format.read(self._opened[1], numbers, rows, columns, step)
+                with self._opening:
+                    opened = self._idle.pop() if self._idle else self.format.open()
+                found = self.format.read(opened, numbers, rows, columns, step)
             except OSError as e:  # GDAL's own words are in the cause
                 raise FileError(
                     f"cannot read rows {rows.start}-{rows.stop} of {self.format.path} "
                     f"({e.__cause__ or e}): the file is damaged or cut short; copy it again"
                 ) from e
+            self._idle.append(opened)
+            return found
 
 
 # What the headers of a file say.
