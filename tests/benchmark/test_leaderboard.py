@@ -27,7 +27,7 @@ from thonecls.benchmark.leaderboard import (
 )
 from thonecls.benchmark.plan import Preset, changed
 from thonecls.benchmark.records import Results, append_record
-from thonecls.benchmark.studies import BOARD, BOARD_NETWORKS, BOARD_PROTOCOLS, BRIEF
+from thonecls.benchmark.studies import BOARD, BOARD_LABELS, BOARD_NETWORKS, BOARD_PROTOCOLS, BRIEF
 from thonecls.methods import METHODS
 
 PLACES = BOARD[:6]
@@ -268,6 +268,10 @@ def test_the_study_has_what_costs_hours_on_a_part_of_its_classes() -> None:
         for cell in cells
         if METHODS[cell.method].network
     )
+    for labels in BOARD_LABELS.values():
+        own = [c for c in cells if labels.items() <= vars(c).items()]
+        assert {(c.dataset, c.target) for c in own if c.method == DEFAULT} == set(BOARD)
+        assert not any(METHODS[cell.method].network for cell in own)
     assert f"{len(BOARD_NETWORKS)} of the {len(BOARD)}" in study.title
 
 

@@ -37,6 +37,7 @@ MECHANISMS = {  # in the order that pages show them in
     "half": "half",
     "plot": "plot",
     "spatial": "spatial",
+    "noisy": "scattered, 5 % wrong",
     "paper": "the paper's labels",
 }
 FAMILIES = {

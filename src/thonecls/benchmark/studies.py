@@ -140,6 +140,12 @@ BOARD_NETWORKS = (
 BRIEF: dict[str, Any] = {"preset": "fast", "epochs": 30, "settle": 0.0}
 BRIEF_WARMUP = 2  # epochs of cross-entropy, of the paper's 20, for the method that begins so
 BOARD_PROTOCOLS: tuple[Protocol, ...] = ("resampled", "half", "plot", "spatial")
+# Other labels, for what maps at once: few or many of them, or some that are wrong.
+BOARD_LABELS: dict[str, dict[str, Any]] = {
+    "20 labels": {"protocol": "resampled", "positives": 20},
+    "400 labels": {"protocol": "resampled", "positives": 400},
+    "noisy": {"protocol": "noisy"},
+}
 SAME_AS_OTHERS = ("pan-as-run", "pan-reference")  # `bce` and `pan` by other names
 
 
@@ -158,10 +164,12 @@ def _board() -> Study:
                 methods[name]["prior"] = "paper"
     methods["oc"]["warmup"] = BRIEF_WARMUP
     methods["t-honecls, as published"] = {"method": "t-honecls"}
+    mechanisms = {protocol: {"protocol": protocol} for protocol in BOARD_PROTOCOLS} | BOARD_LABELS
     columns = {
-        f"{label}, {protocol}": {**change, "protocol": protocol}
-        for protocol in BOARD_PROTOCOLS
+        f"{label}, {name}": {**change, **labels}
+        for name, labels in mechanisms.items()
         for label, change in methods.items()
+        if name not in BOARD_LABELS or CATALOGUE[change["method"]].learning.pace == "at once"
     }
     networks = {
         label: BOARD_NETWORKS
