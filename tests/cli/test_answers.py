@@ -76,7 +76,11 @@ def test_checked_points_tell_how_right_the_map_is(
         ("area", of_class.mean()),
     ):
         assert found[name]["low"] - 0.05 <= true <= found[name]["high"] + 0.05, name
+    points.rename(tmp_path / "elsewhere.gpkg")
+    assert run("report", trained, "--json") == 0  # answers that were given once stay
+    assert json.loads(capsys.readouterr().out)["verified"]["found"] == found
     assert "points that were checked" in (trained / "report.html").read_text("utf-8")
+    (tmp_path / "elsewhere.gpkg").rename(points)
     assert run("sample", trained, "--out", points) == 2
     assert "perhaps with answers" in capsys.readouterr().err
 

@@ -70,7 +70,7 @@ from thonecls.workflow.run_folder import (
     read_run,
     write_json,
 )
-from thonecls.workflow.sample import hectares_of_pixel, verify_run
+from thonecls.workflow.sample import checked_points, hectares_of_pixel, verify_run
 
 
 class Written(NamedTuple):
@@ -99,13 +99,13 @@ def write_report(
     """Write report.html and report.json of a run's folder.
 
     Everything comes from the folder itself: the scene is not needed again. truth: gives scores;
-    verified: points of `draw_sample` with answers.
+    verified: points of `draw_sample` with answers, else those of the report before, if it had any.
     """
     if not (out / RUN).exists():  # before anything is made there
         raise FileError(f"{out} holds no {RUN}: name the folder of a training")
     check_writable(out)
     with locked(out):
-        return make_report(out, truth, verified)
+        return make_report(out, truth, verified or checked_points(out))
 
 
 @dataclass(frozen=True, eq=False)

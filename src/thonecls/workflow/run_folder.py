@@ -34,6 +34,8 @@ POLYGONS = "polygons.gpkg"
 GIVEN = "given by hand"  # why a threshold is what it is
 ANEW = "choose another folder, or train again"
 REPORT, REPORT_JSON = "report.html", "report.json"
+# A copy of the answers that the report is made with: a scene lies on Earth or it does not.
+CHECKED = ("verified-points.gpkg", "verified-points.csv")
 MAP = "map.tif"
 SCENES, SCENE_LIST = "scenes", "scenes.txt"  # of a run of several
 ITEM = "item.json"
@@ -116,7 +118,7 @@ def clear_outputs(out: Path) -> None:
     """Take away all that is made from a model, beginning with what says that it is whole."""
     endings = (".tif", ".npy", ".qml", ".tif.aux.xml", ".tif.ovr", ".tif.msk")
     maps = [f"{layer}{ending}" for layer in LAYERS for ending in endings]
-    others = [GEOMETRY, OVERVIEW, CURVES, POLYGONS, ITEM]
+    others = [GEOMETRY, OVERVIEW, CURVES, POLYGONS, ITEM, *CHECKED]
     scenes = _own_scenes(out)  # before what tells of them is gone
     _clear(out, (RUN, SUMMARY, REPORT_JSON, REPORT, EVIDENCE, *others, *maps))
     if scenes:

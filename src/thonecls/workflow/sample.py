@@ -17,6 +17,7 @@ from thonecls.scene import BoolArray, FloatArray
 from thonecls.trust.suggestions import suggest
 from thonecls.trust.verification import STRATA, Verification, draw_points, stratify, verify
 from thonecls.workflow.run_folder import (
+    CHECKED,
     RUN,
     check_together,
     load_evidence,
@@ -65,7 +66,8 @@ def write_new_points(
 def verify_run(run: Path, points: Path) -> Verification:
     """What the answers in a file of points tell of a run's map.
 
-    points: written by `draw_sample` of this run, its column `present` filled in as far as known.
+    points: written by `draw_sample` of this run, its column `present` filled in as far as known. A
+    copy stays in the run's folder (`checked_points`), which must be held.
     """
     grid, probability, mapped = read_whole(run)
     found = read_points(points, grid)
@@ -87,7 +89,17 @@ def verify_run(run: Path, points: Path) -> Verification:
         )
     if not np.isfinite(found.present).any():
         raise LabelError(f"no point of {points.name} has an answer: fill in its column '{PRESENT}'")
-    return verify(strata, found.present, pixels, rng=np.random.default_rng(0))
+    verification = verify(strata, found.present, pixels, rng=np.random.default_rng(0))
+    copy = points_path(run / CHECKED[0], grid)
+    if copy != points:
+        columns = {"stratum": (strata + 1).tolist(), "pixels": pixels[strata].tolist()}
+        write_points(copy, grid, found.pixels, columns, found.present)
+    return verification
+
+
+def checked_points(run: Path) -> Path | None:
+    """The answers that a run's report was made with last, if it was with any."""
+    return next((run / name for name in CHECKED if (run / name).exists()), None)
 
 
 def read_whole(run: Path) -> tuple[Grid, FloatArray, BoolArray]:
