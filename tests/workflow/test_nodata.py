@@ -16,7 +16,7 @@ from thonecls.io.inputs import LabelInput, SceneInput
 from thonecls.io.options import SceneOptions
 from thonecls.places import lattice
 from thonecls.scene import ArraySource, Scene
-from thonecls.workflow import RunSummary, TrainOptions, train_scene
+from thonecls.workflow import RunSummary, TrainOptions, check_scene, train_scene
 from thonecls.workflow.spectra import judged_at, read_lattice, sample_spectra, valid_at
 from thonecls.workflow.train import on_data
 
@@ -58,6 +58,25 @@ def test_labels_on_nodata_are_dropped_before_any_is_left_out(
     assert (summary.positives, summary.held_out) == (1, 0)
     assert "4 labelled pixels lie on nodata and are left out" in summary.notes
     assert not summary.problems
+
+
+def test_where_labels_lie_is_told_of_those_on_data_as_training_will(tmp_path: Path) -> None:
+    """Labels all over, but for those in the upper half, which has no data."""
+    cube = np.random.default_rng(0).normal(size=(3, 160, 160)).astype(np.float32)
+    mask = np.zeros((160, 160), bool)
+    mask[5::20, 5::20] = True
+    told = []
+    for fill in (False, True):
+        cube[:, :80] = FILL if fill else cube[:, :80]
+        np.save(tmp_path / "cube.npy", cube)
+        np.save(tmp_path / "labels.npy", mask)
+        found = check_scene(
+            tmp_path / "cube.npy",
+            tmp_path / "labels.npy",
+            scene_options=SceneOptions(nodata=FILL),
+        )
+        told.append({one.subject: one.status for one in found.findings}["where labels lie"])
+    assert told == ["ok", "note"]
 
 
 def test_what_is_known_of_a_pixel_without_data_is_of_no_use_whichever_way() -> None:

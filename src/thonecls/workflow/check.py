@@ -207,7 +207,9 @@ def _check_labels(
     elif pixels.size - missing < FEW:
         status = "note"
         count += f": {FEW} or more are better, about 100 work well"
-    found += [Finding("labelled pixels", count, status), *_check_spread(pixels, scene)]
+    found.append(Finding("labelled pixels", count, status))
+    if valid.any():  # where there are no data nothing is learnt, nor told of where labels lie
+        found += _check_spread(np.setdiff1d(pixels, looked[~valid]), scene)
     found += _check_likeness(spectra, sample)
     strange = looked[valid][find_odd(spectra)]
     if strange.size:
