@@ -111,10 +111,10 @@ LARGE = ("zion", "sentinel2")  # on which some methods take minutes to map
 def _tuning(name: str, *datasets: str) -> Part:
     """A study for tuning on some of its scenes; on the large ones two methods."""
     study = STUDIES[name]
+    columns = study.columns
+    if datasets == LARGE:
+        columns = {label: columns[label] for label in ("density-ratio", "matched-filter")}
     places = tuple(place for place in study.places if place[0] in datasets)
-    if datasets == SMALL:
-        return Part(replace(study, places=places), 2)
-    columns = {label: study.columns[label] for label in ("density-ratio", "matched-filter")}
     return Part(replace(study, places=places, columns=columns), 3)
 
 
