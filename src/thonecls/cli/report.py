@@ -43,7 +43,7 @@ def report(
     """Write the report of a training again, with scores if truth or checked points are given.
 
     report.html is one page that needs no other file; report.json says the same for programs.
-    Checked points that were given once are kept, until the class is learnt anew.
+    Scores and checked points that were given once are kept, until the class is learnt anew.
 
     Example: thonecls report run --verified sample.gpkg
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -99,13 +99,17 @@ def write_report(
     """Write report.html and report.json of a run's folder.
 
     Everything comes from the folder itself: the scene is not needed again. truth: gives scores;
-    verified: points of `draw_sample` with answers, else those of the report before, if it had any.
+    verified: points of `draw_sample` with answers. Of what is not given, the report has what the
+    one before it had.
     """
     if not (out / RUN).exists():  # before anything is made there
         raise FileError(f"{out} holds no {RUN}: name the folder of a training")
     check_writable(out)
     with locked(out):
-        return make_report(out, truth, verified or checked_points(out))
+        written = make_report(out, truth, verified or checked_points(out))
+        if truth is not None and written.scores is not None:
+            write_json(out / RUN, read_run(out, {}) | {"scores": asdict(written.scores)})
+    return written
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,13 +232,13 @@ def _history(out: Path) -> dict[str, list[float]]:
 
 
 def _recorded(out: Path, run: Mapping[str, Any]) -> Scores | None:
-    """The scores that a demo wrote down: its truth is in no file of its own."""
-    if "dataset" not in run or "scores" not in run:
+    """The scores of a truth that was given before."""
+    if "scores" not in run:
         return None
     try:
         return Scores(**run["scores"])
     except TypeError as error:
-        raise FileError(f"{out / RUN} holds no scores of a demo ({error}): {ANEW}") from error
+        raise FileError(f"{out / RUN} holds no scores that are known ({error}): {ANEW}") from error
 
 
 def _score(out: Path, run: Mapping[str, Any], truth: TruthFile) -> Scores:
