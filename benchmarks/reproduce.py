@@ -224,12 +224,13 @@ def cells(part: Part) -> list[Cell]:
     ]
 
 
-def _turn(cell: Cell) -> tuple[int, int]:
+def _turn(cell: Cell) -> tuple[int, int, int]:
     """When a cell of the leaderboard is run: networks take hours, and some are asked for most."""
     if CATALOGUE[cell.method].learning.pace == "at once":
-        return list(CATALOGUE).index(cell.method), 0
+        return list(CATALOGUE).index(cell.method), 0, 0
+    later = cell.method not in FIRST_NETWORKS
     methods = list(dict.fromkeys((*FIRST_NETWORKS, *CATALOGUE)))
-    return BOARD_PROTOCOLS.index(cell.protocol), methods.index(cell.method)
+    return later, BOARD_PROTOCOLS.index(cell.protocol), methods.index(cell.method)
 
 
 def render(name: str, part: Part, results: Results) -> Iterator[Path]:
