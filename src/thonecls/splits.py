@@ -309,17 +309,27 @@ def coverage_of(positive: IntArray, shape: tuple[int, int], scenes: Windows = ()
     each_half = np.minimum(before, 1 - before).min()
     if places >= PLACES and each_half >= EACH_HALF and spanned >= SPANNED:
         return "all"
+    if are_crowded(positive, shape):
+        return "patch"
+    ends = np.quantile(np.stack([rows, columns]), (FEW_APART, 1 - FEW_APART), axis=1)
+    small = np.ptp(ends, axis=0).max() <= min(PATCH, max(shape) / 4)
+    return "patch" if small else "part"
+
+
+def are_crowded(pixels: IntArray, shape: tuple[int, int]) -> bool:
+    """Whether pixels, by flat index, lie so close together as those of polygons do.
+
+    >>> are_crowded(np.arange(9), (100, 100)), are_crowded(np.arange(0, 90, 10), (100, 100))
+    (True, False)
+    """
+    rows, columns = np.divmod(pixels, shape[1])
     away = np.arange(-AROUND, AROUND + 1)
     near_rows = (rows[:, None, None] + away[:, None] + 0 * away).ravel()
     near_columns = (columns[:, None, None] + 0 * away[:, None] + away).ravel()
     inside = (near_rows >= 0) & (near_rows < shape[0])
     inside &= (near_columns >= 0) & (near_columns < shape[1])
     around = len(np.unique(near_rows[inside] * shape[1] + near_columns[inside]))
-    if len(np.unique(positive)) >= CROWDED * around:
-        return "patch"
-    ends = np.quantile(np.stack([rows, columns]), (FEW_APART, 1 - FEW_APART), axis=1)
-    small = np.ptp(ends, axis=0).max() <= min(PATCH, max(shape) / 4)
-    return "patch" if small else "part"
+    return len(np.unique(pixels)) >= CROWDED * around
 
 
 def _coverage_of_scenes(positive: IntArray, shape: tuple[int, int], scenes: Windows) -> Coverage:

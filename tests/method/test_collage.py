@@ -47,7 +47,8 @@ def make_pool(shapes: list[tuple[int, int]], labels: IntArray, seed: int) -> Poo
     ]
     places = [np.flatnonzero(part.valid) for part in parts]
     statistics = BandStatistics(*np.ones((2, BANDS), np.float32))
-    return Pool(parts, labels, np.arange(len(labels)), places, statistics)
+    corners = np.zeros((len(parts), 2), np.int64)
+    return Pool(parts, labels, np.arange(len(labels)), places, statistics, corners)
 
 
 @pytest.mark.parametrize("block", [8, 16, 24])

@@ -24,7 +24,11 @@ from thonecls.methods.spectral_model import load_model
 from thonecls.metrics import evaluate
 from thonecls.ratio.model import RatioModel, fit_ratio, spread_of
 from thonecls.ratio.ratio import (
+    BEYOND,
+    CHANCE,
     EACH,
+    EDGE,
+    FEWEST_BEYOND,
     GAPS,
     MIDDLE,
     MOST_POSITIVES,
@@ -38,6 +42,7 @@ from thonecls.ratio.ratio import (
     Around,
     Ratio,
     _basis,
+    beyond_labels,
     cut_of,
     fit,
     gap_cut,
@@ -522,10 +527,73 @@ def test_where_labels_lie_decides_how_freely_it_fits() -> None:
     assert coverage_of(near.ravel(), shape) == "patch"  # few and apart, but all in one place
 
 
+@given(st.integers(0, 2**32 - 1), st.integers(30, 200))
+def test_labels_that_are_a_fair_sample_leave_little_of_the_class_beyond_them(
+    seed: int, count: int
+) -> None:
+    """However the class lies, the outermost of n labels leaves 1 / (n + 1) of it on a side."""
+    rng = np.random.default_rng(seed)
+    shape = (400, 300)
+    middles = rng.integers([0, 0], shape, size=(rng.integers(1, 6), 2))
+    near = middles[rng.integers(len(middles), size=4000)] + rng.normal(0, 15, (4000, 2))
+    of_class = np.clip(np.rint(near).astype(np.int64), 0, np.array(shape) - 1)
+    left = []
+    for _ in range(40):
+        labels = of_class[rng.choice(4000, count, replace=False)]
+        found = beyond_labels(np.ones(4000), of_class, labels, shape, count)
+        left.append(found.share)
+        assert found.by_chance == (found.share <= max(BEYOND, 1 - CHANCE ** (1 / count)))
+    assert np.mean(left) < 4 / (count + 1) + 0.01  # the worst of four sides
+
+
+def test_what_lies_beyond_labels_is_counted_on_the_worst_side() -> None:
+    shape = (100, 100)
+    at = np.stack(np.divmod(np.arange(10_000), 100), axis=1)
+    inside, right = at[:, 1] < 60, at[:, 1] >= 80
+    scores = np.where(inside | right, 0.9, 0.1)
+    labels = at[inside][::7]
+    found = beyond_labels(scores, at, labels, shape, len(labels))
+    assert found == (0.25, "right of", False)
+    assert beyond_labels(np.where(inside, 0.9, 0.1), at, labels, shape, 100) == (0, "above", True)
+    # Few pixels, narrow strips and what few labels leave by chance tell nothing.
+    few = np.where(inside, 0.0, 0.1)
+    few[np.flatnonzero(right)[: FEWEST_BEYOND - 1]] = 0.9
+    assert beyond_labels(few, at, labels, shape, 100).by_chance
+    narrow = at[at[:, 1] < 100 - EDGE * 100]
+    assert beyond_labels(np.ones(10_000), at, narrow, shape, len(narrow)).share == 0
+    assert beyond_labels(scores, at, labels, shape, 5).by_chance
+
+
+@pytest.mark.learning
+def test_whether_labels_are_a_fair_sample_is_told_by_what_lies_beyond_them(seed: int) -> None:
+    """Of a class in the left of a scene alone, and of one that is all over it."""
+    data = synthetic(height=96, width=160, fields=90, separation=0.8, seed=seed)
+    left = np.broadcast_to(np.arange(160) < 64, (96, 160))
+    positives = labelled(data, 80, seed, left)
+    goes_on = fit_ratio(data.scene, positives, seed=seed)
+    assert goes_on.training["coverage"] == "part"
+    assert goes_on.training["beyond"]["side"] == "right of"
+    assert not goes_on.training["beyond"]["by_chance"]
+    assert "lies right of all of them" in goes_on.training["threshold_reason"]
+    assert goes_on.training["config"]["single_pixels"] >= 0.5
+    nowhere_else = data.scene.cube.copy()
+    elsewhere = (data.truth == 1) & ~left
+    others = np.flatnonzero(data.truth.ravel() == 2)
+    drawn = np.random.default_rng(seed).choice(others, int(elsewhere.sum()))
+    nowhere_else[:, elsewhere] = nowhere_else.reshape(len(nowhere_else), -1)[:, drawn]
+    fair = fit_ratio(nowhere_else, positives, seed=seed)
+    assert fair.training["coverage"] == "part"  # that is where labels lie
+    assert fair.training["beyond"]["by_chance"]
+    assert fair.training["config"]["strengths"] == list(RULES["all"].strengths)
+    told = fit_ratio(nowhere_else, positives, seed=seed, coverage="part")
+    assert told.training["config"]["strengths"] == list(RULES["part"].strengths)
+
+
 def test_the_cut_is_in_the_model_with_its_reason(field_scene: Dataset, few_positives: Mask) -> None:
     for name, rule in RULES.items():
         model = fit_ratio(field_scene.scene, few_positives, coverage=name)
-        assert model.training["threshold_reason"] == rule.reason
+        assert model.training["threshold_reason"] == f"{rule.reason}, as {rule.why}"
+        assert "beyond" not in model.training  # what was told is not put to a test
         assert model.threshold == 0.5
         if isinstance(rule.cut, float):
             assert model.cut == rule.cut

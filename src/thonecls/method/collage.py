@@ -75,7 +75,7 @@ class Pool:
 
     labels: (n, 3), part, row and column of every positive, and pixels: (n,) where it lies in the
     scene; places: of each part the flat indices of pixels that random blocks may be cut around,
-    none of windows around labels.
+    none of windows around labels; corners: (parts, 2), the first row and column of each part.
     """
 
     parts: list[Part]
@@ -83,6 +83,7 @@ class Pool:
     pixels: IntArray
     places: list[IntArray]
     statistics: BandStatistics
+    corners: IntArray
 
     def only(self, positives: IntArray) -> Pool:
         """The pool with some of its positives, by their number."""
@@ -181,16 +182,20 @@ def build_pool(
         entire = Part(pixels.transpose(2, 0, 1), np.concatenate([part.valid for part in parts]))
         rows, columns = np.unravel_index(positive, source.shape)
         labels = np.stack([np.zeros_like(rows), rows, columns], axis=1)
-        return _pool([], [entire], labels, positive, statistics)
+        return _pool([], [entire], labels, positive, statistics, np.zeros((1, 2), np.int64))
     side = WINDOW * block
     around, labels, pixels = cover(positive, source.shape, side, rng, windows)
     measured = max(1, MEASURED // side**2)
     scenes = random_scenes(source, side, rng, windows, batch=measured)
     first = list(itertools.islice(scenes, measured))
-    statistics = _measure(first, components, rng, axes)
+    statistics = _measure((scene for _, scene in first), components, rng, axes)
     near = [_take(scene, statistics) for scene in _read(source, around)]
-    far = [_take(scene, statistics) for scene in itertools.chain(first, scenes)]
-    pool = _pool(near, far, labels, pixels, statistics)
+    far, at = [], list(around)
+    for window, scene in itertools.chain(first, scenes):
+        far.append(_take(scene, statistics))
+        at.append(window)
+    corners = np.array([[rows.start, columns.start] for rows, columns in at], np.int64)
+    pool = _pool(near, far, labels, pixels, statistics, corners)
     if not margin:
         return pool
     inner = _inner(pool, source.shape, margin)
@@ -214,6 +219,7 @@ def _pool(
     labels: IntArray,
     pixels: IntArray,
     statistics: BandStatistics,
+    corners: IntArray,
 ) -> Pool:
     """Parts around labels and parts that random blocks come from; labels on nodata are left out."""
     parts = [*near, *far]
@@ -222,7 +228,7 @@ def _pool(
         raise LabelError("no label lies on a valid pixel: check the labels and the nodata value")
     places = [np.empty(0, dtype=np.int64)] * len(near)
     places += [np.flatnonzero(part.valid) for part in far]
-    return Pool(parts, labels[known], pixels[known], places, statistics)
+    return Pool(parts, labels[known], pixels[known], places, statistics, corners)
 
 
 def _measure(
@@ -289,8 +295,8 @@ def cover(
 
 def random_scenes(
     source: Source, side: int, rng: np.random.Generator, windows: int, batch: int | None = None
-) -> Iterator[Scene]:
-    """So many windows about random places; where all is nodata, another place is drawn.
+) -> Iterator[tuple[Window, Scene]]:
+    """So many windows about random places, and what is in them; where all is nodata, another.
 
     If hardly any place has data, the scene is searched, and places are drawn among valid pixels.
     batch: of so many windows the places are drawn before the first of them is read, of all unless
@@ -302,10 +308,11 @@ def random_scenes(
         wanted = min(windows - found, batch - found % batch)
         centres = [rng.integers(0, source.shape) for _ in range(wanted)]
         tried += wanted
-        for scene in _read(source, [_window(at, side, source.shape) for at in centres]):
+        drawn = [_window(at, side, source.shape) for at in centres]
+        for window, scene in zip(drawn, _read(source, drawn), strict=True):
             if scene.valid.any():
                 found += 1
-                yield scene
+                yield window, scene
     if found == windows:
         return
     height, width = source.shape
@@ -318,7 +325,8 @@ def random_scenes(
     for row in rng.choice(height, windows - found, p=valid / valid.sum()).tolist():
         line = source.read(slice(row, row + 1), slice(0, width)).valid[0]
         centre = np.array([row, rng.choice(np.flatnonzero(line))])
-        yield source.read(*_window(centre, side, source.shape))
+        window = _window(centre, side, source.shape)
+        yield window, source.read(*window)
 
 
 def _read(source: Source, windows: Iterable[Window]) -> Iterator[Scene]:

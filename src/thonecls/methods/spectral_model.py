@@ -205,7 +205,7 @@ def gather(
         return scene, labels, labels.positive
     windows, at, pixels = cover(np.flatnonzero(positives), source.shape, SIDE, rng, WINDOWS)
     near = [source.read(*window) for window in windows]
-    far = list(random_scenes(source, SIDE, rng, WINDOWS))
+    far = [scene for _, scene in random_scenes(source, SIDE, rng, WINDOWS)]
     # A row of nodata between two windows: they are no neighbours.
     parts = [_framed(part) for part in (*near, *far)]
     scene = Scene(

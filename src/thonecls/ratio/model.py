@@ -32,10 +32,13 @@ from thonecls.ratio.ratio import (
     WIDE,
     WIDTH,
     Around,
+    Beyond,
+    Fitted,
     Look,
     Machine,
     Ratio,
     Rule,
+    beyond_labels,
     cut_of,
     fit,
     looks_of,
@@ -55,10 +58,12 @@ from thonecls.scene import (
     project,
     whitened_axes,
 )
+from thonecls.splits import PLACES as ALL_OVER
 from thonecls.splits import (
     Coverage,
     Folds,
     Labels,
+    are_crowded,
     blocks_of,
     check_positives,
     coverage_of,
@@ -77,6 +82,7 @@ WINDOWS_OF_SCENE = 512  # of them, fewer where they are larger
 WHOLE = 2**18  # pixels of a scene that is held whole
 FEW_OUT = 10  # folds of labels from all over a scene
 FEW_PLACES, LEAST_NEAR = 6, 0.5  # up to so many with labels, single pixels have so much of a say
+KNOWS_PLACE = 0.5  # of a say for single pixels: from here on, what windows tell is the place
 PLACES = 3  # folds of places that tell whether what lies around a pixel tells the class
 ANSWER = 0.3  # of all labels: what a positive answer to a suggestion counts for, from elsewhere
 ANSWERED = 2  # such answers: labels no longer come from a patch alone
@@ -246,8 +252,86 @@ def crossfit_ratio(
     known = positive if negatives is None else _with_negatives(positive, negatives, rng)
     scenes = scenes_of(source)
     found = coverage or _coverage(positive, source.shape, scenes, answers)
+    seen = _look(source, known, positive, windows_of(looks_of(RULES[found])), rng, bool(folds))
+    labelled, shape = seen.labelled, source.shape
+    places = place_folds(labelled, shape, PLACES, scenes)
+
+    def fit_by(coverage: Coverage, rule: Rule) -> tuple[Fitted, Folds]:
+        judging = folds_of(labelled, shape, folds, coverage, seed, scenes)
+        weights = _weights(labelled, None if coverage == "all" else answers)
+        return seen.fit(rule, rng, folds=judging, places=places, weights=weights), judging
+
     rule = RULES[found]
-    windows = windows_of(looks_of(rule))
+    fitted, folds_ = fit_by(found, rule)
+    blocks = len(np.unique(blocks_of(labelled, shape)))
+    beyond = None
+    if coverage is None and found != "patch" and not scenes and answers is None:
+        beyond = _beyond(fitted, seen, shape)
+        by_windows = found == "all" or fitted.near_share() < KNOWS_PLACE
+        fair = beyond.by_chance and blocks >= ALL_OVER and by_windows
+        found = found if beyond.by_chance else "part"
+        better = RULES["all" if fair else "part"]
+        if better is not rule:
+            rule = better
+            fitted, folds_ = fit_by(found, rule)
+    goes_on = beyond is not None and not beyond.by_chance
+    ratio = fitted.by(rule, LEAST_NEAR if goes_on or blocks <= FEW_PLACES else 0.0)
+    cut = cut_of(ratio, rule)
+    training = {
+        **_settings(ratio, rule, cut, _why(rule, found, beyond)),
+        "scene": {"bands": source.bands, "rows": shape[0], "columns": shape[1]},
+        "positives": len(labelled),
+        "negatives": len(next(iter(seen.negative.values()))),
+        "unlabeled": len(seen.at),
+        "coverage": found,
+        **({} if beyond is None else {"beyond": _told(beyond)}),
+        "seconds": round(time.perf_counter() - began, 3),
+        "seed": seed,
+    }
+    model = RatioModel(ratio.machines, seen.statistics, cut, training, difference=seen.difference)
+    return model, Crossfit(labelled, folds_.fold, as_probability(ratio.judged, cut))
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """What a fit sees of a scene: means over windows of its labels and of pixels from anywhere.
+
+    labelled: flat indices of the positives; at: (n, 2) rows and columns of the pixels from
+    anywhere; around: what lies about the positives, if it was asked for.
+    """
+
+    positive: dict[int, FloatArray]
+    negative: dict[int, FloatArray]
+    unlabeled: dict[int, FloatArray]
+    labelled: NDArray[np.int64]
+    at: NDArray[np.int64]
+    around: Around | None
+    difference: float
+    statistics: BandStatistics
+
+    def fit(self, rule: Rule, rng: np.random.Generator, **options: Any) -> Fitted:
+        """The ratio of its positives to its unlabeled pixels; see `ratio.fit`."""
+        return fit(
+            self.positive,
+            self.unlabeled,
+            spread_of(self.statistics),
+            rng,
+            rule=rule,
+            around=self.around,
+            negative=self.negative,
+            **options,
+        )
+
+
+def _look(
+    source: Source,
+    known: NDArray[np.int64],
+    positive: NDArray[np.int64],
+    windows: list[int],
+    rng: np.random.Generator,
+    around: bool,
+) -> _Seen:
+    """Read what a fit sees; known: flat indices of all labels, positive: of the class."""
     farther = -(-4 * (windows[-1] // 2) // SIDE)  # a label's window reaches a quarter beyond it
     pool = build_pool(
         source,
@@ -260,7 +344,7 @@ def crossfit_ratio(
         windows=WINDOWS_OF_SCENE // farther,
         margin=windows[-1] // 2,
     )
-    of_labels, of_u = sample(pool, PIXELS, windows, rng)
+    of_labels, of_u, at = sample(pool, PIXELS, windows, rng)
     is_class = np.isin(pool.pixels, positive)
     of_p, of_n = (
         {w: means[some] for w, means in of_labels.items()} for some in (is_class, ~is_class)
@@ -268,40 +352,24 @@ def crossfit_ratio(
     labelled = pool.pixels[is_class]
     if not labelled.size:
         raise LabelError("no positive label lies on a valid pixel: check labels and nodata value")
-    folds_ = folds_of(labelled, source.shape, folds, found, seed, scenes)
     spread = spread_of(pool.statistics)
     difference = neighbour_difference(pool.parts, spread)
-    around = None
-    if folds:
-        of_class = pool.only(np.flatnonzero(is_class))
-        around = around_labels(of_class, windows, spread, difference)
-    fitted = fit(
-        of_p,
-        of_u,
-        spread,
-        rng,
-        rule=rule,
-        folds=folds_,
-        places=place_folds(labelled, source.shape, PLACES, scenes),
-        around=around,
-        negative=of_n,
-        weights=_weights(labelled, None if found == "all" else answers),
-    )
-    few = len(np.unique(blocks_of(labelled, source.shape))) <= FEW_PLACES
-    ratio = fitted.by(rule, LEAST_NEAR if few else 0.0)
-    cut = cut_of(ratio, rule)
-    training = {
-        **_settings(ratio, rule, cut),
-        "scene": {"bands": source.bands, "rows": source.shape[0], "columns": source.shape[1]},
-        "positives": len(labelled),
-        "negatives": int((~is_class).sum()),
-        "unlabeled": len(of_u[windows[0]]),
-        "coverage": found,
-        "seconds": round(time.perf_counter() - began, 3),
-        "seed": seed,
-    }
-    model = RatioModel(ratio.machines, pool.statistics, cut, training, difference=difference)
-    return model, Crossfit(labelled, folds_.fold, as_probability(ratio.judged, cut))
+    of_class = pool.only(np.flatnonzero(is_class))
+    near = around_labels(of_class, windows, spread, difference) if around else None
+    return _Seen(of_p, of_n, of_u, labelled, at, near, difference, pool.statistics)
+
+
+def _beyond(fitted: Fitted, seen: _Seen, shape: tuple[int, int]) -> Beyond:
+    """Whether the class goes on beyond the labels; of polygons each place counts once."""
+    labelled = seen.labelled
+    labels = np.stack(np.divmod(labelled, shape[1]), axis=1)
+    told = blocks_of(labelled, shape) if are_crowded(labelled, shape) else labelled
+    return beyond_labels(fitted.strict(), seen.at, labels, shape, len(np.unique(told)))
+
+
+def _told(beyond: Beyond) -> dict[str, Any]:
+    """What a model's file tells of labels that leave a part of the class out, or do not."""
+    return {"share": round(beyond.share, 4), "side": beyond.side, "by_chance": beyond.by_chance}
 
 
 def _positives(
@@ -357,7 +425,16 @@ def _weights(labelled: NDArray[np.int64], answers: BoolArray | None) -> NDArray[
     return weights
 
 
-def _settings(ratio: Ratio, rule: Rule, cut: float) -> dict[str, Any]:
+def _why(rule: Rule, coverage: Coverage, beyond: Beyond | None) -> str:
+    """In what case a rule was taken, in words."""
+    if beyond is not None and not beyond.by_chance:
+        return f"{beyond.share:.0%} of what is most like the labels lies {beyond.side} all of them"
+    if rule is RULES["all"] and coverage != "all":
+        return "hardly anything like the labels lies beyond the outermost of them"
+    return rule.why
+
+
+def _settings(ratio: Ratio, rule: Rule, cut: float, why: str) -> dict[str, Any]:
     """What a model's file tells of how it was fitted."""
     return {
         "config": {
@@ -370,7 +447,7 @@ def _settings(ratio: Ratio, rule: Rule, cut: float) -> dict[str, Any]:
             "strengths": list(rule.strengths),
             "cut": round(cut, 4),
         },
-        "threshold_reason": rule.reason,
+        "threshold_reason": f"{rule.reason}, as {why}",
         "pauc_left_out": _pauc(ratio),
         "recall_left_out": round(float((ratio.held_out > cut).mean()), 4),
         "finished": True,
@@ -405,8 +482,11 @@ def folds_of(
 
 def sample(
     pool: Pool, count: int, windows: list[int], rng: np.random.Generator
-) -> tuple[dict[int, FloatArray], dict[int, FloatArray]]:
-    """Means over these windows, of a pool's labels and of unlabeled pixels from anywhere."""
+) -> tuple[dict[int, FloatArray], dict[int, FloatArray], NDArray[np.int64]]:
+    """Means over these windows, of a pool's labels and of unlabeled pixels from anywhere.
+
+    And where the latter lie in the scene: rows and columns, (n, 2).
+    """
     ends = np.cumsum([len(places) for places in pool.places])
     drawn = np.sort(rng.choice(ends[-1], min(count, int(ends[-1])), replace=False))
     part_of = np.searchsorted(ends, drawn, side="right")
@@ -425,7 +505,10 @@ def sample(
     used = np.union1d(part_of, pool.labels[:, 0]).tolist()
     kinds = zip(*threaded(look, used), strict=True)
     of_p, of_u = (_joined(list(kind)) for kind in kinds)
-    return of_p, of_u
+    places = np.concatenate(pool.places)[drawn]
+    widths = np.array([part.valid.shape[1] for part in pool.parts])[part_of]
+    at = np.stack(np.divmod(places, widths), axis=1) + pool.corners[part_of]
+    return of_p, of_u, at
 
 
 def around_labels(

@@ -40,6 +40,12 @@ ROUNDING = 1e-6  # of the sum of a kernel's eigenvalues: smaller ones are roundi
 CHUNK = 2**10  # pixels whose kernels are taken at a time: these stay in the cache
 REACH = 4  # pixels to each side over which scores are averaged where neighbours look alike
 LEADING = 8  # components by which it is told how alike they look
+STRICT = (1e-4, 1e-3)  # strengths of fits that call little the class but what labels tell
+LIKE = 0.5  # of what labels left out score: more is taken for the class
+EDGE = 0.1  # of a scene's rows or columns: a narrower strip beyond the labels tells nothing
+BEYOND = 0.05  # of the class, beyond the outermost label on one side: more is not by chance
+CHANCE = 0.01  # ... nor what fewer labels would leave there in one case of a hundred
+FEWEST_BEYOND = 3  # pixels there that are like the class
 
 Array64 = NDArray[np.float64]
 
@@ -72,7 +78,8 @@ class Rule(NamedTuple):
     looks: beside `NEAR`, where `near` says that these have a say; strengths: some of `STRENGTHS`,
     over which solutions are averaged; centres: unlabeled pixels that kernels lie around. cut: a
     part of the mean score of labels that were left out, or how it is found: "fair" where labels
-    are a fair sample of the class (`fair_cut`), "gap" where they are not (`gap_cut`).
+    are a fair sample of the class (`fair_cut`), "gap" where they are not (`gap_cut`). reason: where
+    that is, in words; why: in what case, unless it is told otherwise.
     """
 
     looks: tuple[Look, ...]
@@ -81,6 +88,7 @@ class Rule(NamedTuple):
     centres: int
     cut: float | Literal["fair", "gap"]
     reason: str
+    why: str
 
 
 RULES: dict[Coverage, Rule] = {
@@ -91,7 +99,8 @@ RULES: dict[Coverage, Rule] = {
         1000,
         "fair",
         "about halfway between the background and labels left out of training, and by how much "
-        "of the scene they say the class covers, as labels lie all over it",
+        "of the scene they say the class covers",
+        "labels lie all over the scene",
     ),
     "part": Rule(
         MIDDLE + WIDE,
@@ -100,7 +109,8 @@ RULES: dict[Coverage, Rule] = {
         600,
         "gap",
         "where the map hardly grows any more, between a third and two thirds of the way from the "
-        "background to labels left out of training, as a part of the scene has no labels",
+        "background to labels left out of training",
+        "a part of the scene has no labels",
     ),
     "patch": Rule(
         MIDDLE,
@@ -109,7 +119,8 @@ RULES: dict[Coverage, Rule] = {
         600,
         0.4,
         "0.4 of the way from the background to labels left out of training, by the most cautious "
-        "fit, as all labels come from a patch or two",
+        "fit",
+        "all labels come from a patch or two",
     ),
 }
 
@@ -297,6 +308,12 @@ class Fitted(NamedTuple):
         )
         return Ratio(machines, held_out, judged, others, near)
 
+    def strict(self) -> NDArray[np.floating[Any]]:
+        """What unlabeled pixels score by windows about them and the `STRICT` fits: (n_u,)."""
+        windows = [i for i, (look, _, _) in enumerate(self.kernels) if look not in NEAR]
+        chosen = [STRENGTHS.index(strength) for strength in STRICT]
+        return np.asarray(self.unlabeled[np.ix_(windows, chosen)].mean(axis=(0, 1)))
+
     def near_share(self) -> float:
         """How much of a say single pixels have, from 0 to 1, by labels of places left out.
 
@@ -400,6 +417,55 @@ def fit(
         alone = ~np.array([some.any() for some in given.apart])
         part[..., alone[given.fold]] = np.nan
     return Fitted(tuple(kernels), tuple(solutions), held_out, judged, left, scores)
+
+
+class Beyond(NamedTuple):
+    """How much of what is like the class lies beyond the outermost label, on its worst side.
+
+    share: of such pixels; side: of the scene; by_chance: whether labels that are a fair sample of
+    the class would leave as much there.
+    """
+
+    share: float
+    side: str
+    by_chance: bool
+
+
+def beyond_labels(
+    scores: NDArray[np.floating[Any]],
+    at: NDArray[np.int64],
+    labels: NDArray[np.int64],
+    shape: tuple[int, int],
+    count: int,
+) -> Beyond:
+    """Whether the class goes on beyond the labels, so that they come from a part of it.
+
+    scores: (n,) of unlabeled pixels by the strictest fit, 1 being a label left out; at: (n, 2) and
+    labels: (m, 2) rows and columns in a scene of this shape; count: how many labels tell on their
+    own. Of n that are drawn from the class at random, wherever it is, the outermost leaves
+    1 / (n + 1) of the class beyond it on average, and more than s in (1 - s)^n of all cases,
+    however the class lies and in how many places.
+
+    >>> at, labels = np.array([[row, 50] for row in range(100)]), np.array([[3, 50], [49, 50]])
+    >>> beyond_labels(np.ones(100), at, labels, (100, 100), 100)
+    Beyond(share=0.5, side='below', by_chance=False)
+    """
+    like = scores > LIKE
+    first, last = labels.min(axis=0), labels.max(axis=0)
+    sides = {
+        "above": (first[0] / shape[0], at[:, 0] < first[0]),
+        "below": (1 - (last[0] + 1) / shape[0], at[:, 0] > last[0]),
+        "left of": (first[1] / shape[1], at[:, 1] < first[1]),
+        "right of": (1 - (last[1] + 1) / shape[1], at[:, 1] > last[1]),
+    }
+    found = {
+        side: int(like[outside].sum()) if strip > EDGE else 0
+        for side, (strip, outside) in sides.items()
+    }
+    side = max(found, key=lambda side: found[side])
+    share = found[side] / max(1, int(like.sum()))
+    most = max(BEYOND, 1 - CHANCE ** (1 / max(1, count)))
+    return Beyond(share, side, share <= most or found[side] < FEWEST_BEYOND)
 
 
 def fair_cut(ratio: Ratio) -> float:
