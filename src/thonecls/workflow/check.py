@@ -28,7 +28,8 @@ SMALL = 25  # blocks of a scene: with fewer it has no elsewhere
 REACH: dict[Coverage, str] = {
     "all": "all over the scene: the map is made sharp",
     "part": "in a part of the scene: the map is made lenient, as the class may look different "
-    "elsewhere; if they are a fair sample of the class wherever it is, say 'coverage' all",
+    "elsewhere, unless nothing like it lies beyond the labels; if they are a fair sample of the "
+    "class wherever it is, say 'coverage' all",
     "patch": "in a patch or two: the map is made with caution; if they are a fair sample of the "
     "class wherever it is, say 'coverage' all",
 }
