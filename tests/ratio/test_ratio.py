@@ -38,6 +38,7 @@ from thonecls.ratio.ratio import (
     ROUNDING,
     RULES,
     STRENGTHS,
+    THERE,
     WIDE,
     Around,
     Ratio,
@@ -584,7 +585,11 @@ def test_whether_labels_are_a_fair_sample_is_told_by_what_lies_beyond_them(seed:
     fair = fit_ratio(nowhere_else, positives, seed=seed)
     assert fair.training["coverage"] == "part"  # that is where labels lie
     assert fair.training["beyond"]["by_chance"]
-    assert fair.training["config"]["strengths"] == list(RULES["all"].strengths)
+    assert fair.training["config"]["strengths"] == list(THERE.strengths)
+    assert (fair.cut, fair.training["threshold_reason"]) == (
+        THERE.cut,
+        f"{THERE.reason}, as {THERE.why}",
+    )
     told = fit_ratio(nowhere_else, positives, seed=seed, coverage="part")
     assert told.training["config"]["strengths"] == list(RULES["part"].strengths)
 

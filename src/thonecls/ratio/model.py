@@ -29,6 +29,7 @@ from thonecls.ratio.ratio import (
     MOST_POSITIVES,
     REACH,
     RULES,
+    THERE,
     WIDE,
     WIDTH,
     Around,
@@ -267,10 +268,11 @@ def crossfit_ratio(
     beyond = None
     if coverage is None and found != "patch" and not scenes and answers is None:
         beyond = _beyond(fitted, seen, shape)
-        by_windows = found == "all" or fitted.near_share() < KNOWS_PLACE
-        fair = beyond.by_chance and blocks >= ALL_OVER and by_windows
-        found = found if beyond.by_chance else "part"
-        better = RULES["all" if fair else "part"]
+        if not beyond.by_chance:
+            found = "part"
+        better = RULES[found]
+        if found == "part" and beyond.by_chance and blocks >= ALL_OVER:
+            better = THERE if fitted.near_share() < KNOWS_PLACE else better
         if better is not rule:
             rule = better
             fitted, folds_ = fit_by(found, rule)
@@ -278,7 +280,7 @@ def crossfit_ratio(
     ratio = fitted.by(rule, LEAST_NEAR if goes_on or blocks <= FEW_PLACES else 0.0)
     cut = cut_of(ratio, rule)
     training = {
-        **_settings(ratio, rule, cut, _why(rule, found, beyond)),
+        **_settings(ratio, rule, cut, _why(rule, beyond)),
         "scene": {"bands": source.bands, "rows": shape[0], "columns": shape[1]},
         "positives": len(labelled),
         "negatives": len(next(iter(seen.negative.values()))),
@@ -425,13 +427,11 @@ def _weights(labelled: NDArray[np.int64], answers: BoolArray | None) -> NDArray[
     return weights
 
 
-def _why(rule: Rule, coverage: Coverage, beyond: Beyond | None) -> str:
+def _why(rule: Rule, beyond: Beyond | None) -> str:
     """In what case a rule was taken, in words."""
-    if beyond is not None and not beyond.by_chance:
-        return f"{beyond.share:.0%} of what is most like the labels lies {beyond.side} all of them"
-    if rule is RULES["all"] and coverage != "all":
-        return "hardly anything like the labels lies beyond the outermost of them"
-    return rule.why
+    if beyond is None or beyond.by_chance:
+        return rule.why
+    return f"{beyond.share:.0%} of what is most like the labels lies {beyond.side} all of them"
 
 
 def _settings(ratio: Ratio, rule: Rule, cut: float, why: str) -> dict[str, Any]:

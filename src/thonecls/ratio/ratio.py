@@ -124,6 +124,14 @@ RULES: dict[Coverage, Rule] = {
     ),
 }
 
+# Where labels lie in a part of the scene, and nothing like them lies beyond: that is where the
+# class is, and they are a fair sample of it.
+THERE = RULES["all"]._replace(
+    cut=0.4,
+    reason="0.4 of the way from the background to labels left out of training",
+    why="hardly anything like the labels lies beyond the outermost of them",
+)
+
 
 def looks_of(rule: Rule) -> tuple[Look, ...]:
     """All that a rule may look at."""
