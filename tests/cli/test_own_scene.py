@@ -25,6 +25,7 @@ from thonecls.datasets import Example, write_example
 from thonecls.io.options import SceneOptions
 from thonecls.method.model import Model, Scored, Scorer
 from thonecls.methods.costs import on_cores, usable_cores
+from thonecls.methods.spectral_model import load_model
 from thonecls.workflow import check_scene
 from thonecls.workflow.options import repeat_command
 
@@ -188,6 +189,9 @@ def test_without_settings_a_map_is_there_in_seconds_and_right(
     assert summary["method"] == "density-ratio"
     assert summary["scores"]["f1"] > 75
     assert summary["threshold_reason"].startswith(("about halfway", "where the map", "0.4"))
+    beyond = load_model(tmp_path / "run/model.safetensors").training.get("beyond")
+    goes_on = beyond is not None and not beyond["by_chance"]
+    assert any("seems to go on" in note for note in summary["notes"]) == goes_on
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert {"model.safetensors", "map.tif", "novelty.tif", "report.html"} <= names
     assert not {"curves.png", "checkpoint.safetensors"} & names

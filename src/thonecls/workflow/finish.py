@@ -179,6 +179,7 @@ def make_and_judge(
             *task.scene.notes,
             *task.labels.notes,
             *_choice(models),
+            *_beyond(models),
         ],
         "held_out": int(np.isfinite(left_out.probability).sum()),
         "opinions": opinions,
@@ -269,6 +270,17 @@ def _choice(models: Sequence[AnyModel]) -> list[str]:
     """Which method was taken and why, where that was left to us."""
     choice = models[-1].training.get("choice")
     return [] if choice is None else [choice["words"]]
+
+
+def _beyond(models: Sequence[AnyModel]) -> list[str]:
+    """Where the class seems to go on where nobody labelled, if it does."""
+    beyond = models[-1].training.get("beyond")
+    if beyond is None or beyond["by_chance"]:
+        return []
+    return [
+        f"{beyond['share']:.0%} of what is most like the labels lies {beyond['side']} all of them: "
+        "the class seems to go on where nobody labelled; label some of it there"
+    ]
 
 
 def _stopped(task: Task) -> bool:
