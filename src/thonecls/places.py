@@ -30,7 +30,8 @@ class Places:
     any, by name; half: the half of the scene without any, if there is one; middle, farthest: how
     far from a label half of the scene lies, and all of it, in pixels; unlike: the share of what
     is mapped whose spectrum is not near that of any label, None where that is not known;
-    apart: the same of the whole scene.
+    apart: the same of the whole scene; fair: whether labels are a fair sample of the class, by what
+    lies beyond the outermost of them, None where that is not known.
     """
 
     coverage: Coverage
@@ -42,6 +43,7 @@ class Places:
     farthest: float
     unlike: float | None = None
     apart: float | None = None
+    fair: bool | None = None
 
 
 def find_places(

@@ -274,6 +274,11 @@ RUN = {
     "config": of_type("settings", dict),
     "label": text(MOST_LABEL).optional,
     "coverage": Rule("all, part or patch", lambda v: v in ("all", "part", "patch"), needed=False),
+    "beyond": Rule(
+        "a share, a side and whether labels are a fair sample",
+        lambda v: isinstance(v, dict) and v.keys() >= {"share", "side", "fair"},
+        needed=False,
+    ),
     "warning": text().optional,
     "epochs_done": whole(0).optional,
     "threshold_reason": text().optional,

@@ -188,9 +188,10 @@ def test_without_settings_a_map_is_there_in_seconds_and_right(
     summary = said(capsys)
     assert summary["method"] == "density-ratio"
     assert summary["scores"]["f1"] > 75
-    assert summary["threshold_reason"].startswith(("about halfway", "where the map", "0.4"))
+    reasons = {"all": ("about halfway",), "part": ("where the map", "0.4"), "patch": ("0.4",)}
+    assert summary["threshold_reason"].startswith(reasons[summary["coverage"]])
     beyond = load_model(tmp_path / "run/model.safetensors").training.get("beyond")
-    goes_on = beyond is not None and not beyond["by_chance"]
+    goes_on = beyond is not None and beyond["fair"] is False
     assert any("seems to go on" in note for note in summary["notes"]) == goes_on
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert {"model.safetensors", "map.tif", "novelty.tif", "report.html"} <= names

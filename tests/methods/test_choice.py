@@ -40,7 +40,7 @@ def test_the_ratio_is_taken_unless_another_is_clearly_better(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ratio, _ = crossfit_ratio(DATA.scene, MASK, folds=3)
-    told = {"coverage": None, "seed": 0, "unlabeled": 400}
+    told = {"seed": 0, "unlabeled": 400}
     chosen = choose(ratio, DATA.scene, MASK, **told)  # type: ignore[arg-type]
     assert isinstance(chosen, RatioModel)
     found = chosen.training["choice"]["found"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 import thonecls.ratio.model
 from thonecls.datasets import Dataset, synthetic
 from thonecls.errors import ConfigError, LabelError, ModelError
+from thonecls.method.collage import build_pool
 from thonecls.method.config import TrainConfig
 from thonecls.method.fit import fit as fit_network
 from thonecls.method.model import Model
@@ -22,13 +24,13 @@ from thonecls.method.novelty import fit_novelty
 from thonecls.method.store import save
 from thonecls.methods.spectral_model import load_model
 from thonecls.metrics import evaluate
-from thonecls.ratio.model import RatioModel, fit_ratio, spread_of
+from thonecls.ratio.model import RatioModel, fit_ratio, rule_by, sample, spread_of
 from thonecls.ratio.ratio import (
-    BEYOND,
     CHANCE,
     EACH,
     EDGE,
-    FEWEST_BEYOND,
+    FAIR_PART,
+    FEWEST_LIKE,
     GAPS,
     MIDDLE,
     MOST_POSITIVES,
@@ -38,12 +40,14 @@ from thonecls.ratio.ratio import (
     ROUNDING,
     RULES,
     STRENGTHS,
-    THERE,
     WIDE,
     Around,
+    Beyond,
+    Fitted,
     Ratio,
     _basis,
     beyond_labels,
+    chance_beyond,
     cut_of,
     fit,
     gap_cut,
@@ -528,23 +532,29 @@ def test_where_labels_lie_decides_how_freely_it_fits() -> None:
     assert coverage_of(near.ravel(), shape) == "patch"  # few and apart, but all in one place
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(30, 200))
-def test_labels_that_are_a_fair_sample_leave_little_of_the_class_beyond_them(
-    seed: int, count: int
-) -> None:
+def test_labels_that_are_a_fair_sample_are_rarely_called_unfair() -> None:
     """However the class lies, the outermost of n labels leaves 1 / (n + 1) of it on a side."""
-    rng = np.random.default_rng(seed)
-    shape = (400, 300)
-    middles = rng.integers([0, 0], shape, size=(rng.integers(1, 6), 2))
-    near = middles[rng.integers(len(middles), size=4000)] + rng.normal(0, 15, (4000, 2))
-    of_class = np.clip(np.rint(near).astype(np.int64), 0, np.array(shape) - 1)
-    left = []
-    for _ in range(40):
-        labels = of_class[rng.choice(4000, count, replace=False)]
-        found = beyond_labels(np.ones(4000), of_class, labels, shape, count)
+    rng = np.random.default_rng(0)
+    shape, left, unfair = (400, 300), [], []
+    for _ in range(400):
+        middles = rng.integers([150, 100], [250, 200], size=(rng.integers(1, 6), 2))
+        near = middles[rng.integers(len(middles), size=400)] + rng.normal(0, 15, (400, 2))
+        at, labels = np.split(np.rint(near).astype(np.int64), [320])
+        found = beyond_labels(np.ones(len(at)), at, labels, shape, len(labels))
         left.append(found.share)
-        assert found.by_chance == (found.share <= max(BEYOND, 1 - CHANCE ** (1 / count)))
-    assert np.mean(left) < 4 / (count + 1) + 0.01  # the worst of four sides
+        unfair.append(found.fair is False)
+    assert 1 / 81 < np.mean(left) < 4 / 81  # the worst of four sides
+    assert np.mean(unfair) < 4 * CHANCE
+
+
+@given(st.integers(0, 4), st.integers(4, 8), st.integers(1, 6))
+def test_the_chance_that_pixels_lie_beyond_labels_is_counted(
+    beyond: int, pixels: int, labels: int
+) -> None:
+    """Of all orders of pixels and labels, those in which pixels alone come first."""
+    orders = list(itertools.combinations(range(pixels + labels), labels))
+    plain = np.mean([order[0] >= beyond for order in orders])
+    assert chance_beyond(beyond, pixels, labels) == pytest.approx(plain)
 
 
 def test_what_lies_beyond_labels_is_counted_on_the_worst_side() -> None:
@@ -553,16 +563,50 @@ def test_what_lies_beyond_labels_is_counted_on_the_worst_side() -> None:
     inside, right = at[:, 1] < 60, at[:, 1] >= 80
     scores = np.where(inside | right, 0.9, 0.1)
     labels = at[inside][::7]
-    found = beyond_labels(scores, at, labels, shape, len(labels))
-    assert found == (0.25, "right of", False)
+    assert beyond_labels(scores, at, labels, shape, len(labels)) == (0.25, "right of", False)
     assert beyond_labels(np.where(inside, 0.9, 0.1), at, labels, shape, 100) == (0, "above", True)
     # Few pixels, narrow strips and what few labels leave by chance tell nothing.
-    few = np.where(inside, 0.0, 0.1)
-    few[np.flatnonzero(right)[: FEWEST_BEYOND - 1]] = 0.9
-    assert beyond_labels(few, at, labels, shape, 100).by_chance
+    few = np.full(10_000, 0.1)
+    few[np.flatnonzero(right)[: FEWEST_LIKE - 1]] = 0.9
+    assert beyond_labels(few, at, labels, shape, 100) == (1, "right of", None)
     narrow = at[at[:, 1] < 100 - EDGE * 100]
     assert beyond_labels(np.ones(10_000), at, narrow, shape, len(narrow)).share == 0
-    assert beyond_labels(scores, at, labels, shape, 5).by_chance
+    assert beyond_labels(scores, at, labels, shape, 5).fair
+
+
+def test_the_rule_follows_what_lies_beyond_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    goes_on, ends, unknown = (Beyond(0.3, "above", fair) for fair in (False, True, None))
+    windows_know: dict[str, float] = {"share": 0.0}
+    monkeypatch.setattr(Fitted, "near_share", lambda self: windows_know["share"])
+    none = np.zeros((0, 4, 0))
+    fitted = Fitted((), (), none, none, none, none)
+    assert rule_by(goes_on, "all", 30, fitted) == ("part", RULES["part"])
+    assert rule_by(goes_on, "part", 30, fitted) == ("part", RULES["part"])
+    assert rule_by(ends, "all", 30, fitted) == ("all", RULES["all"])
+    assert rule_by(ends, "part", 30, fitted) == ("part", FAIR_PART)
+    assert rule_by(ends, "part", 9, fitted) == ("part", RULES["part"])  # too few places to tell
+    assert rule_by(unknown, "part", 30, fitted) == ("part", RULES["part"])
+    windows_know["share"] = 0.7
+    assert rule_by(ends, "part", 30, fitted) == ("part", RULES["part"])
+
+
+def test_pixels_from_windows_of_a_large_scene_are_known_by_their_place() -> None:
+    rows, columns = np.mgrid[:90, :120].astype(np.float32)
+    scene = as_scene(np.stack([rows, columns]))
+    pool = build_pool(
+        scene,
+        np.array([5000]),
+        block=8,
+        components=0,
+        rng=np.random.default_rng(0),
+        whole=100,
+        windows=20,
+        margin=3,
+    )
+    _, of_u, at = sample(pool, 200, [1], np.random.default_rng(1))
+    place = of_u[1] * pool.statistics.std + pool.statistics.mean
+    np.testing.assert_allclose(place, at, atol=1e-3)
+    assert len(np.unique(at, axis=0)) > 150
 
 
 @pytest.mark.learning
@@ -574,7 +618,7 @@ def test_whether_labels_are_a_fair_sample_is_told_by_what_lies_beyond_them(seed:
     goes_on = fit_ratio(data.scene, positives, seed=seed)
     assert goes_on.training["coverage"] == "part"
     assert goes_on.training["beyond"]["side"] == "right of"
-    assert not goes_on.training["beyond"]["by_chance"]
+    assert goes_on.training["beyond"]["fair"] is False
     assert "lies right of all of them" in goes_on.training["threshold_reason"]
     assert goes_on.training["config"]["single_pixels"] >= 0.5
     nowhere_else = data.scene.cube.copy()
@@ -584,11 +628,11 @@ def test_whether_labels_are_a_fair_sample_is_told_by_what_lies_beyond_them(seed:
     nowhere_else[:, elsewhere] = nowhere_else.reshape(len(nowhere_else), -1)[:, drawn]
     fair = fit_ratio(nowhere_else, positives, seed=seed)
     assert fair.training["coverage"] == "part"  # that is where labels lie
-    assert fair.training["beyond"]["by_chance"]
-    assert fair.training["config"]["strengths"] == list(THERE.strengths)
+    assert fair.training["beyond"]["fair"]
+    assert fair.training["config"]["strengths"] == list(FAIR_PART.strengths)
     assert (fair.cut, fair.training["threshold_reason"]) == (
-        THERE.cut,
-        f"{THERE.reason}, as {THERE.why}",
+        FAIR_PART.cut,
+        f"{FAIR_PART.reason}, as {FAIR_PART.why}",
     )
     told = fit_ratio(nowhere_else, positives, seed=seed, coverage="part")
     assert told.training["config"]["strengths"] == list(RULES["part"].strengths)
@@ -597,7 +641,8 @@ def test_whether_labels_are_a_fair_sample_is_told_by_what_lies_beyond_them(seed:
 def test_the_cut_is_in_the_model_with_its_reason(field_scene: Dataset, few_positives: Mask) -> None:
     for name, rule in RULES.items():
         model = fit_ratio(field_scene.scene, few_positives, coverage=name)
-        assert model.training["threshold_reason"] == f"{rule.reason}, as {rule.why}"
+        assert model.training["threshold_reason"].startswith(rule.reason)
+        assert "were said to come from" in model.training["threshold_reason"]
         assert "beyond" not in model.training  # what was told is not put to a test
         assert model.threshold == 0.5
         if isinstance(rule.cut, float):

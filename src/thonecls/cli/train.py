@@ -65,8 +65,9 @@ def train(
         Literal["all", "part", "patch"] | None,
         Parameter(
             help="Whether labels come from all over the class, from a part of the scene, or from "
-            "a patch or two; by default told from where they lie. Say all if you know that they "
-            "do: the map is then sharper (density-ratio only)."
+            "a patch or two; by default told from where they lie, and from whether the class "
+            "goes on beyond them. Say all if you know that they do: the map is then sharper "
+            "(density-ratio only)."
         ),
     ] = None,
     label: Annotated[

@@ -68,7 +68,6 @@ def choose(
     source: Source,
     positives: BoolArray,
     *,
-    coverage: Coverage | None,
     seed: int,
     unlabeled: int,
 ) -> RatioModel | SpectralModel:
@@ -77,6 +76,7 @@ def choose(
     The model remembers what was compared (`training["choice"]`).
     """
     found: dict[str, float | None] = {"density-ratio": ratio.training["pauc_left_out"]}
+    coverage = ratio.training["coverage"]  # by which its own labels were left out
     for method, package in CANDIDATES.items():
         if package and find_spec(package) is None:
             continue

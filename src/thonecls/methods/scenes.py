@@ -147,7 +147,6 @@ def fit_best(
         ratio,
         source,
         positives,
-        coverage=known.coverage,
         seed=known.seed,
         unlabeled=known.unlabeled,
     )

@@ -26,10 +26,10 @@ from thonecls.mosaic import Window
 from thonecls.mosaic import windows_of as scenes_of
 from thonecls.parallel import threaded
 from thonecls.ratio.ratio import (
+    FAIR_PART,
     MOST_POSITIVES,
     REACH,
     RULES,
-    THERE,
     WIDE,
     WIDTH,
     Around,
@@ -59,7 +59,7 @@ from thonecls.scene import (
     project,
     whitened_axes,
 )
-from thonecls.splits import PLACES as ALL_OVER
+from thonecls.splits import PLACES as LABELLED_BLOCKS
 from thonecls.splits import (
     Coverage,
     Folds,
@@ -219,9 +219,9 @@ def fit_ratio(
 
     scene: a scene, a source, or a (C, H, W) array; labels: `Labels`, of which the positives are
     taken, or positives as an (H, W) mask or (n, 2) row/column pairs. coverage: whether labels come
-    from all over the scene ("all"), from a part of it, or from a patch or two; by where they lie
-    unless told. negatives: (H, W) mask of pixels that are known not to be the class, if any are;
-    answers: of positives that are answers to suggestions, which count for more. The same seed gives
+    from all over the scene ("all"), from a part of it, or from a patch or two; by where they lie,
+    and what lies beyond them, unless told. negatives: (H, W) mask of pixels that are known not to
+    be the class, if any are; answers: of positives that are answers to suggestions, which count for more. The same seed gives
     the same bits on the same machine.
     """
     model, _ = crossfit_ratio(
@@ -266,27 +266,24 @@ def crossfit_ratio(
     fitted, folds_ = fit_by(found, rule)
     blocks = len(np.unique(blocks_of(labelled, shape)))
     beyond = None
-    if coverage is None and found != "patch" and not scenes and answers is None:
+    answered = answers is not None and bool(answers.flat[labelled].any())
+    if coverage is None and found != "patch" and not scenes and not answered:
         beyond = _beyond(fitted, seen, shape)
-        if not beyond.by_chance:
-            found = "part"
-        better = RULES[found]
-        if found == "part" and beyond.by_chance and blocks >= ALL_OVER:
-            better = THERE if fitted.near_share() < KNOWS_PLACE else better
+        found, better = rule_by(beyond, found, blocks, fitted)
         if better is not rule:
-            rule = better
+            rule = better  # its windows are the same
             fitted, folds_ = fit_by(found, rule)
-    goes_on = beyond is not None and not beyond.by_chance
+    goes_on = beyond is not None and beyond.fair is False
     ratio = fitted.by(rule, LEAST_NEAR if goes_on or blocks <= FEW_PLACES else 0.0)
     cut = cut_of(ratio, rule)
     training = {
-        **_settings(ratio, rule, cut, _why(rule, beyond)),
+        **_settings(ratio, rule, cut, _why(rule, beyond, told=coverage is not None)),
         "scene": {"bands": source.bands, "rows": shape[0], "columns": shape[1]},
         "positives": len(labelled),
         "negatives": len(next(iter(seen.negative.values()))),
         "unlabeled": len(seen.at),
         "coverage": found,
-        **({} if beyond is None else {"beyond": _told(beyond)}),
+        **({} if beyond is None else {"beyond": beyond._asdict()}),
         "seconds": round(time.perf_counter() - began, 3),
         "seed": seed,
     }
@@ -369,9 +366,21 @@ def _beyond(fitted: Fitted, seen: _Seen, shape: tuple[int, int]) -> Beyond:
     return beyond_labels(fitted.strict(), seen.at, labels, shape, len(np.unique(told)))
 
 
-def _told(beyond: Beyond) -> dict[str, Any]:
-    """What a model's file tells of labels that leave a part of the class out, or do not."""
-    return {"share": round(beyond.share, 4), "side": beyond.side, "by_chance": beyond.by_chance}
+def rule_by(
+    beyond: Beyond, coverage: Coverage, blocks: int, fitted: Fitted
+) -> tuple[Coverage, Rule]:
+    """Coverage and rule, by what lies beyond labels that lie so, in so many blocks.
+
+    Where the class goes on, labels come from a part of it, wherever they lie. Where it does not,
+    labels in a part of the scene are a fair sample, unless places left out say that windows know
+    the place.
+    """
+    if beyond.fair is False:
+        return "part", RULES["part"]
+    told = beyond.fair and blocks >= LABELLED_BLOCKS
+    if coverage == "part" and told and fitted.near_share() < KNOWS_PLACE:
+        return coverage, FAIR_PART
+    return coverage, RULES[coverage]
 
 
 def _positives(
@@ -427,9 +436,11 @@ def _weights(labelled: NDArray[np.int64], answers: BoolArray | None) -> NDArray[
     return weights
 
 
-def _why(rule: Rule, beyond: Beyond | None) -> str:
+def _why(rule: Rule, beyond: Beyond | None, told: bool) -> str:
     """In what case a rule was taken, in words."""
-    if beyond is None or beyond.by_chance:
+    if told:
+        return "that is where labels were said to come from"
+    if beyond is None or beyond.fair is not False:
         return rule.why
     return f"{beyond.share:.0%} of what is most like the labels lies {beyond.side} all of them"
 

@@ -43,9 +43,9 @@ LEADING = 8  # components by which it is told how alike they look
 STRICT = (1e-4, 1e-3)  # strengths of fits that call little the class but what labels tell
 LIKE = 0.5  # of what labels left out score: more is taken for the class
 EDGE = 0.1  # of a scene's rows or columns: a narrower strip beyond the labels tells nothing
-BEYOND = 0.05  # of the class, beyond the outermost label on one side: more is not by chance
-CHANCE = 0.01  # ... nor what fewer labels would leave there in one case of a hundred
-FEWEST_BEYOND = 3  # pixels there that are like the class
+BEYOND = 0.05  # of the class, beyond the outermost label on one side: a map's errors may be less
+CHANCE = 0.01  # of as many pixels there, if labels are a fair sample: rarer is not by chance
+FEWEST_LIKE = 60  # pixels like the class: of fewer it cannot be told
 
 Array64 = NDArray[np.float64]
 
@@ -124,9 +124,9 @@ RULES: dict[Coverage, Rule] = {
     ),
 }
 
-# Where labels lie in a part of the scene, and nothing like them lies beyond: that is where the
-# class is, and they are a fair sample of it.
-THERE = RULES["all"]._replace(
+# Where labels lie in a part of the scene, and hardly anything like them lies beyond: that is where
+# the class is, and they are a fair sample of it.
+FAIR_PART = RULES["all"]._replace(
     cut=0.4,
     reason="0.4 of the way from the background to labels left out of training",
     why="hardly anything like the labels lies beyond the outermost of them",
@@ -430,13 +430,13 @@ def fit(
 class Beyond(NamedTuple):
     """How much of what is like the class lies beyond the outermost label, on its worst side.
 
-    share: of such pixels; side: of the scene; by_chance: whether labels that are a fair sample of
-    the class would leave as much there.
+    share: of such pixels; side: of the scene; fair: whether labels that are a fair sample of the
+    class would leave as much there, None where too few pixels are like it.
     """
 
     share: float
     side: str
-    by_chance: bool
+    fair: bool | None
 
 
 def beyond_labels(
@@ -448,15 +448,14 @@ def beyond_labels(
 ) -> Beyond:
     """Whether the class goes on beyond the labels, so that they come from a part of it.
 
-    scores: (n,) of unlabeled pixels by the strictest fit, 1 being a label left out; at: (n, 2) and
-    labels: (m, 2) rows and columns in a scene of this shape; count: how many labels tell on their
-    own. Of n that are drawn from the class at random, wherever it is, the outermost leaves
-    1 / (n + 1) of the class beyond it on average, and more than s in (1 - s)^n of all cases,
-    however the class lies and in how many places.
+    scores: (m,) of unlabeled pixels by the strictest fit, 1 being a label left out; at: (m, 2) and
+    labels: (n, 2) rows and columns in a scene of this shape; count: how many labels tell on their
+    own. Labels that are drawn from the class at random, wherever it is, leave 1 / (n + 1) of it
+    beyond the outermost on average, however it lies and in how many places.
 
     >>> at, labels = np.array([[row, 50] for row in range(100)]), np.array([[3, 50], [49, 50]])
     >>> beyond_labels(np.ones(100), at, labels, (100, 100), 100)
-    Beyond(share=0.5, side='below', by_chance=False)
+    Beyond(share=0.5, side='below', fair=False)
     """
     like = scores > LIKE
     first, last = labels.min(axis=0), labels.max(axis=0)
@@ -470,10 +469,24 @@ def beyond_labels(
         side: int(like[outside].sum()) if strip > EDGE else 0
         for side, (strip, outside) in sides.items()
     }
-    side = max(found, key=lambda side: found[side])
-    share = found[side] / max(1, int(like.sum()))
-    most = max(BEYOND, 1 - CHANCE ** (1 / max(1, count)))
-    return Beyond(share, side, share <= most or found[side] < FEWEST_BEYOND)
+    side, total = max(found, key=lambda side: found[side]), int(like.sum())
+    share = found[side] / max(1, total)
+    if total < FEWEST_LIKE:
+        return Beyond(share, side, None)
+    by_chance = chance_beyond(found[side], total, count) > CHANCE
+    return Beyond(share, side, share <= BEYOND or by_chance)
+
+
+def chance_beyond(beyond: int, pixels: int, labels: int) -> float:
+    """How likely so many of these pixels, or more, lie beyond the outermost of these labels.
+
+    Both are drawn from one class at random: of all of them, the outermost are pixels.
+
+    >>> chance_beyond(1, 1, 1), chance_beyond(2, 2, 1), chance_beyond(0, 5, 9)
+    (0.5, 0.3333333333333333, 1.0)
+    """
+    number = np.arange(beyond)
+    return float(np.prod((pixels - number) / (labels + pixels - number)))
 
 
 def fair_cut(ratio: Ratio) -> float:

@@ -368,10 +368,14 @@ def about_places(places: Places | None, recall: Estimate | None) -> Iterator[Cau
             f" Of labels whose whole surroundings were left out of training, "
             f"{percent(recall.value)} were found."
         )
+    lie = f"All labels lie {where}{found}."
+    if places.fair is False:
+        lie = f"The class seems to go on beyond the outermost labels{found}."
+    elif places.fair:
+        lie += " Hardly anything like them lies beyond, so the map takes them for a fair sample."
     yield Caution(
         "places",
-        f"All labels lie {where}{found}. How much of the class the map finds where nobody labelled "
-        f"is not known.{told}",
+        f"{lie} How much of the class the map finds where nobody labelled is not known.{told}",
         "Label the class in other parts of the scene too; `thonecls suggest` shows places worth a "
         "look. If you know that it grows nowhere else, train again with the coverage 'all'.",
     )

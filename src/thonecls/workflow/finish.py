@@ -258,7 +258,7 @@ def _of_training(task: Task, models: Sequence[AnyModel]) -> dict[str, Any]:
     return {
         "positives": last["positives"],
         **told,
-        **{name: last[name] for name in ("coverage", "recall_left_out") if name in last},
+        **{name: last[name] for name in ("coverage", "beyond", "recall_left_out") if name in last},
         "finished": last["finished"] and len(models) == task.options.seeds and not _stopped(task),
         "seconds": round(sum(model.training["seconds"] for model in models), 3),
         "config": last.get("config", asdict(task.config)),
@@ -275,7 +275,7 @@ def _choice(models: Sequence[AnyModel]) -> list[str]:
 def _beyond(models: Sequence[AnyModel]) -> list[str]:
     """Where the class seems to go on where nobody labelled, if it does."""
     beyond = models[-1].training.get("beyond")
-    if beyond is None or beyond["by_chance"]:
+    if beyond is None or beyond["fair"] is not False:
         return []
     return [
         f"{beyond['share']:.0%} of what is most like the labels lies {beyond['side']} all of them: "

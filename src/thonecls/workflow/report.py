@@ -206,7 +206,8 @@ def judge_evidence(
     known = np.isfinite(unlabeled)
     places = replace(places, apart=float(evidence.unlike[known].mean()) if known.any() else None)
     if "coverage" in run:  # as it was told, or seen
-        places = replace(places, coverage=run["coverage"])
+        fair = run.get("beyond", {}).get("fair")
+        places = replace(places, coverage=run["coverage"], fair=fair)
     known_of = Circumstances(
         places=places,
         opinions=[
