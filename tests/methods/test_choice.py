@@ -15,6 +15,7 @@ from thonecls.methods import choice
 from thonecls.methods.choice import CANDIDATES, choose, found_left_out
 from thonecls.methods.spectral_model import SpectralModel, load_model
 from thonecls.ratio.model import RatioModel, crossfit_ratio
+from thonecls.splits import Coverage
 from thonecls.workflow import TrainOptions, map_scene, train_scene
 
 DATA = synthetic(height=48, width=48, bands=8, separation=3.0, fields=20, seed=1)
@@ -41,7 +42,7 @@ def test_the_ratio_is_taken_unless_another_is_clearly_better(
 ) -> None:
     ratio, _ = crossfit_ratio(DATA.scene, MASK, folds=3)
     told = {"seed": 0, "unlabeled": 400}
-    chosen = choose(ratio, DATA.scene, MASK, **told)  # type: ignore[arg-type]
+    chosen = choose(ratio, DATA.scene, MASK, **told)
     assert isinstance(chosen, RatioModel)
     found = chosen.training["choice"]["found"]
     assert {"density-ratio", "matched-filter", "biased-svm"} <= found.keys()
@@ -50,10 +51,18 @@ def test_the_ratio_is_taken_unless_another_is_clearly_better(
     np.testing.assert_array_equal(chosen.score(DATA.scene), ratio.score(DATA.scene))
     monkeypatch.setattr(choice, "CANDIDATES", {"matched-filter": ""})
     worse = replace(ratio, training={**ratio.training, "pauc_left_out": 60.0})
-    other = choose(worse, DATA.scene, MASK, **told)  # type: ignore[arg-type]
+    other = choose(worse, DATA.scene, MASK, **told)
     assert isinstance(other, SpectralModel)
     assert other.method == "matched-filter"
     assert other.training["choice"]["words"].startswith("auto took matched-filter: it finds")
+    # Whatever the ratio found labels to cover, others are judged by the same folds.
+    coverages: tuple[Coverage, ...] = ("all", "part")
+    for coverage in coverages:
+        judged = replace(ratio, training={**ratio.training, "coverage": coverage})
+        alike = found_left_out("matched-filter", DATA.scene, MASK, coverage=coverage, **told)
+        assert alike is not None
+        compared = choose(judged, DATA.scene, MASK, **told).training["choice"]["found"]
+        assert compared["matched-filter"] == round(alike, 1)
 
 
 def test_a_run_tells_what_was_taken_and_maps_other_scenes(

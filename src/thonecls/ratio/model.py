@@ -221,8 +221,8 @@ def fit_ratio(
     taken, or positives as an (H, W) mask or (n, 2) row/column pairs. coverage: whether labels come
     from all over the scene ("all"), from a part of it, or from a patch or two; by where they lie,
     and what lies beyond them, unless told. negatives: (H, W) mask of pixels that are known not to
-    be the class, if any are; answers: of positives that are answers to suggestions, which count for more. The same seed gives
-    the same bits on the same machine.
+    be the class, if any are; answers: of positives that are answers to suggestions, which count
+    for more. The same seed gives the same bits on the same machine.
     """
     model, _ = crossfit_ratio(
         scene, labels, seed=seed, coverage=coverage, negatives=negatives, answers=answers
