@@ -247,6 +247,18 @@ STUDIES: dict[str, Study] = {
         metrics=("accuracy",),
         curves=("loss", "accuracy"),
     ),
+    "fashion": Study(
+        "Accuracy on Fashion-MNIST, by a perceptron: minutes instead of hours",
+        (("fashion-mnist", ALL),),
+        {
+            **RGB,
+            "NcPU": {"positives": 900, "method": "ncpu"},
+            "LBE": {"positives": 900, "method": "lbe"},
+            "imbalanced nnPU": {"positives": 900, "method": "imb-nnpu", **_TRUE},
+        },
+        metrics=("accuracy",),
+        curves=("loss", "accuracy"),
+    ),
     "maps": Study("Distribution maps", (*HONGHU, *HANCHUAN, *LONGKOU), METHODS, maps=True),
     "collage": Study(
         "The whole scene at every step, or a collage of its blocks",

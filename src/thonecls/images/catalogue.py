@@ -17,8 +17,8 @@ class ImageSpec:
     What a PU split takes unless told otherwise: positives, the classes that together are the
     positive one; labelled and drawn, how many labelled positives and unlabeled images.
     network: the entry of `thonecls.images.networks.NETWORKS` that suits the images;
-    order: of the Taylor expansion; mix, vpu_rate: the weight of MixUp and the learning rate in
-    vPU; as published.
+    rate: of learning, where the network asks for another than a method's own; order: of the Taylor
+    expansion; mix, vpu_rate: the weight of MixUp and the learning rate in vPU; as published.
     """
 
     name: str
@@ -33,6 +33,7 @@ class ImageSpec:
     labelled: int = 900
     unlabeled: int = 0
     network: str = "cifar"
+    rate: float | None = None
     order: int = 1
     mix: float = 0.3
     vpu_rate: float = 3e-4
@@ -94,6 +95,8 @@ _MNIST = ImageSpec(
     "(such as train-images-idx3-ubyte.gz) and put them in a folder mnist there, packed or not",
     positives=frozenset({0, 2, 4, 6, 8}),
     drawn=54_000,
+    network="table",
+    rate=3e-4,
 )
 
 _FASHION_MNIST = ImageSpec(
@@ -111,6 +114,8 @@ _FASHION_MNIST = ImageSpec(
     "or not",
     positives=frozenset({1, 4, 7}),
     drawn=54_000,
+    network="table",
+    rate=3e-4,
 )
 
 IMAGES: dict[str, ImageSpec] = {

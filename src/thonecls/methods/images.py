@@ -119,6 +119,8 @@ def image_settings(method: str, dataset: str, **change: Any) -> TrainConfig:
     """The settings of a method on a dataset, as published; `change` overrides them."""
     spec = image_spec(dataset)
     own: dict[str, Any] = {"unlabeled": spec.drawn}
+    if spec.rate is not None:
+        own["rate"] = spec.rate
     if method in ("taylor", "t-honecls"):
         own["order"] = spec.order
     if method == "vpu":
