@@ -88,7 +88,7 @@ def score(
     if method.needs_prior:
         options["prior"] = 0.35
     if name in ON_SPECTRA:
-        options |= {"epochs": epochs, "batches": 5}
+        options |= {"epochs": min(epochs, 12), "batches": 4}
     if name in COLD:
         options["config"] = replace(QUICK, epochs=epochs + 6, warmup=6)
     with warnings.catch_warnings():
