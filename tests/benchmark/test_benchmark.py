@@ -41,6 +41,7 @@ from thonecls.datasets import DATASETS, synthetic
 from thonecls.errors import ClusterError, ConfigError
 from thonecls.images import IMAGES
 from thonecls.methods import METHODS
+from thonecls.methods.catalogue import AT_ONCE
 from thonecls.splits import PROTOCOLS
 
 TINY = {"width": 0.125, "epochs": 2, "batches": 2, "unlabeled": 300}
@@ -135,7 +136,7 @@ def test_settings_are_tuned_where_the_paper_has_no_figures(name: str, protocol: 
     cells = cells_of(STUDIES[f"tuning-{name}"], seeds=[0])
     assert {(cell.preset, cell.protocol) for cell in cells} == {("fast", protocol)}
     assert len({(cell.dataset, cell.target) for cell in cells}) == 32
-    quick = {name for name, method in METHODS.items() if not method.network}
+    quick = {name for name, method in METHODS.items() if method.learning is AT_ONCE}
     assert {cell.method for cell in cells} == quick - {"auto"}  # which is one of the others
     assert not {(c.dataset, c.target) for c in cells} & {
         (dataset, target) for dataset, priors in PAPER_PRIORS.items() for target in priors

@@ -18,6 +18,8 @@ from commands import run
 from thonecls.datasets import Dataset
 from thonecls.method.model import Model
 from thonecls.methods import IMAGE_METHODS
+from thonecls.methods.spectral_networks import SETTINGS
+from thonecls.workflow.options import repeat_command
 
 QUICK = ["--epochs", "1", "--batches", "2", "--unlabeled", "50", "--width", "0.25"]
 pytestmark = pytest.mark.usefixtures("white_pictures")
@@ -421,9 +423,9 @@ def test_a_method_on_spectra_keeps_a_model_that_maps_other_scenes(
     command = ["train", files / "cube.npy", files / "truth.npy", "--target", "1"]
     command += ["--out", files / "run", "--method"]
     assert run(*command, "matched-filter", "--epochs", "3") == 2
-    assert "trains no network and has no use for --epochs" in capsys.readouterr().err
+    assert "has no use for --epochs" in capsys.readouterr().err
     assert run(*command, "matched-filter", "--seeds", "3") == 2
-    assert "trains no network: leave out --seeds" in capsys.readouterr().err
+    assert "has no use for several seeds: leave out --seeds" in capsys.readouterr().err
     assert run(*command, "matched-filter", "--unlabeled", "250") == 0
     names = {p.name for p in (files / "run").iterdir()}
     assert names == {
@@ -446,6 +448,29 @@ def test_a_method_on_spectra_keeps_a_model_that_maps_other_scenes(
     assert json.loads(capsys.readouterr().out)["config"]["method"] == "matched-filter"
     assert run(*command, "sam") == 2
     assert "holds a model or a map already" in capsys.readouterr().err
+
+
+def test_a_method_on_spectra_that_needs_a_prior_keeps_it(
+    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SETTINGS, "epochs", 2)
+    command = ["train", files / "cube.npy", files / "truth.npy", "--target", "1"]
+    command += ["--folds", "0", "--unlabeled", "100", "--out", files / "run", "--method"]
+    assert run(*command, "bce-spectra", "--prior", "0.3") == 2
+    assert "bce-spectra has no use for --prior" in capsys.readouterr().err
+    assert run(*command, "upu-spectra") == 2
+    assert "upu-spectra needs the class prior" in capsys.readouterr().err
+    assert run(*command, "upu-spectra", "--prior", "0.3") == 0
+    own = np.load(files / "run/probability.npy")
+    assert run("map", files / "run", files / "cube.npy", "--out", files / "again") == 0
+    np.testing.assert_array_equal(np.load(files / "again/probability.npy"), own)
+    told = json.loads((files / "run/run.json").read_text("utf-8"))
+    assert "--prior 0.3" in repeat_command(told)
+    assert run(*command, "upu-spectra", "--estimate-prior", "bbe", "--overwrite") == 0
+    told = json.loads((files / "run/run.json").read_text("utf-8"))
+    assert 0 < told["config"]["prior"] < 1
+    assert "--estimate-prior bbe" in repeat_command(told)
+    assert "--prior" not in repeat_command(told).split()
 
 
 def test_a_prior_is_asked_for_and_estimated(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -14,8 +16,10 @@ from sklearn.svm import SVC
 
 from thonecls.datasets import synthetic
 from thonecls.errors import ConfigError, LabelError, ModelError, SceneError
-from thonecls.methods import spectral, spectral_model
+from thonecls.extras import how_to_install
+from thonecls.methods import METHODS, spectral, spectral_model
 from thonecls.methods.spectral import (
+    NETWORKS,
     SPECTRAL,
     QuickSVC,
     ScoreMap,
@@ -27,11 +31,14 @@ from thonecls.methods.spectral import (
     spread,
 )
 from thonecls.methods.spectral_model import SpectralModel, fit_spectral, gather, load_model
+from thonecls.methods.spectral_networks import SETTINGS
 from thonecls.metrics import evaluate
 from thonecls.scene import Scene, as_scene
 from thonecls.splits import Labels, draw_labels
 
 EXTRAS = {"pu-bagging": "pulearn", "elkan-noto": "pulearn", "maxent": "elapid"}
+EXTRAS |= {"puet-spectra": "numba"}
+ON_SPECTRA = [f"{loss}-spectra" for loss in NETWORKS]
 DATA = synthetic(height=30, width=32, bands=10, classes=4, separation=2.0, seed=5)
 # Nodata in a corner and in some whole rows.
 HOLES = np.zeros((30, 32), dtype=bool)
@@ -50,6 +57,19 @@ def some_labels(seed: int = 0, positives: int = 30) -> Labels:
 LABELS = some_labels()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def quick() -> Iterator[None]:
+    """Networks take a few steps: whether they learn is tested with the other methods."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"epochs": 2, "batches": 3}.items():
+            patch.setitem(SETTINGS, name, value)
+        yield
+
+
+def options_of(name: str) -> dict[str, Any]:
+    return {"prior": 0.35} if METHODS[name].needs_prior else {}
+
+
 def needs_extra(name: str) -> None:
     if name in EXTRAS:
         pytest.importorskip(EXTRAS[name])
@@ -57,14 +77,14 @@ def needs_extra(name: str) -> None:
 
 @cache
 def score_map(name: str, seed: int = 0) -> ScoreMap:
-    return SPECTRAL[name](SCENE, some_labels(seed), 3 + seed)
+    return SPECTRAL[name](SCENE, some_labels(seed), 3 + seed, **options_of(name))
 
 
 every_method = pytest.mark.parametrize("name", SPECTRAL)
 
 
 @pytest.mark.learning
-@every_method
+@pytest.mark.parametrize("name", [name for name in SPECTRAL if name not in ON_SPECTRA])
 def test_learns_an_easy_scene(name: str, seed: int) -> None:
     needs_extra(name)
     test = np.ones(SCENE.shape, dtype=bool)
@@ -90,7 +110,8 @@ def test_same_seed_same_bits_and_the_order_of_labels_has_no_say(name: str) -> No
     needs_extra(name)
     rng = np.random.default_rng(1)
     shuffled = Labels(rng.permutation(LABELS.positive), rng.permutation(LABELS.unlabeled))
-    assert np.array_equal(SPECTRAL[name](SCENE, shuffled, 3), score_map(name), equal_nan=True)
+    found = SPECTRAL[name](SCENE, shuffled, 3, **options_of(name))
+    assert np.array_equal(found, score_map(name), equal_nan=True)
 
 
 @every_method
@@ -103,7 +124,7 @@ def test_what_lies_on_nodata_and_constant_bands_change_nothing(
     cube = np.concatenate([SCENE.cube[:4], constant, SCENE.cube[4:]])
     cube[:, HOLES] = np.nan
     monkeypatch.setattr(spectral, "CHUNK", 100)  # blocks of 3 rows, one of them without a pixel
-    scores = SPECTRAL[name](Scene(cube, SCENE.valid), LABELS, 3)
+    scores = SPECTRAL[name](Scene(cube, SCENE.valid), LABELS, 3, **options_of(name))
     np.testing.assert_allclose(scores, score_map(name), atol=1e-4)
 
 
@@ -112,7 +133,7 @@ def test_labels_that_nothing_can_be_learnt_from_are_refused(name: str) -> None:
     needs_extra(name)
     none = Labels(LABELS.positive[:0], LABELS.unlabeled)
     with pytest.raises(LabelError, match="no positive pixel is labelled"):
-        SPECTRAL[name](SCENE, none)
+        SPECTRAL[name](SCENE, none, **options_of(name))
 
 
 @pytest.mark.parametrize(
@@ -124,15 +145,17 @@ def test_labels_that_nothing_can_be_learnt_from_are_refused(name: str) -> None:
         ("pu-bagging", 2),
         ("elkan-noto", 10),
         ("maxent", 6),
+        ("vpu-spectra", 2),
+        ("puet-spectra", 2),
     ],
 )
 def test_too_few_positives_are_refused_and_the_least_number_works(name: str, least: int) -> None:
     needs_extra(name)
     few = Labels(LABELS.positive[: least - 1], LABELS.unlabeled)
     with pytest.raises(LabelError, match=f"at least {least} positives. Got {least - 1} instead"):
-        SPECTRAL[name](SCENE, few)
+        SPECTRAL[name](SCENE, few, **options_of(name))
     enough = Labels(LABELS.positive[:least], LABELS.unlabeled)
-    assert np.isfinite(SPECTRAL[name](SCENE, enough)[SCENE.valid]).all()
+    assert np.isfinite(SPECTRAL[name](SCENE, enough, **options_of(name))[SCENE.valid]).all()
 
 
 @pytest.mark.parametrize("name", ["sam", "matched-filter", "cem", "ace", "ocsvm"])
@@ -160,9 +183,9 @@ def test_one_reference_spectrum_is_enough_for_the_classics(name: str, seed: int)
 @pytest.mark.parametrize("name", EXTRAS)
 def test_a_missing_extra_says_how_to_install_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, EXTRAS[name], None)
-    rule = rf"{name} needs {EXTRAS[name]}: pip install 'thonecls\[methods\]'"
-    with pytest.raises(ConfigError, match=rule):
-        SPECTRAL[name](SCENE, LABELS)
+    rule = f"{name} needs {EXTRAS[name]}: {how_to_install(EXTRAS[name])}"
+    with pytest.raises(ConfigError, match=re.escape(rule)):
+        SPECTRAL[name](SCENE, LABELS, **options_of(name))
 
 
 def test_spectral_angles_are_arccos_and_do_not_depend_on_brightness() -> None:
@@ -300,9 +323,9 @@ def test_a_model_scores_its_scene_as_the_method_does_and_comes_back_from_its_fil
     needs_extra(name)
     mask = np.zeros(SCENE.shape, dtype=bool)
     mask.flat[LABELS.positive] = True
-    model = fit_spectral(name, SCENE, mask, seed=3, unlabeled=300)
+    model = fit_spectral(name, SCENE, mask, seed=3, unlabeled=300, **options_of(name))
     labels = draw_labels(mask, SCENE.valid, 300, np.random.default_rng(3))
-    plain = SPECTRAL[name](SCENE, labels, 3)
+    plain = SPECTRAL[name](SCENE, labels, 3, **options_of(name))
     if name == "pu-bagging":  # the method knows which pixels a tree has seen
         plain.flat[labels.unlabeled] = model.score(SCENE).flat[labels.unlabeled]
     np.testing.assert_allclose(model.score(SCENE), plain, atol=2e-4)

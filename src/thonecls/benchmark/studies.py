@@ -10,6 +10,7 @@ from thonecls.benchmark.plan import Cell, Protocol, changed
 from thonecls.benchmark.targets import ALL, Place
 from thonecls.errors import ConfigError
 from thonecls.methods import METHODS as CATALOGUE
+from thonecls.methods.catalogue import AT_ONCE
 
 
 @dataclass(frozen=True)
@@ -72,9 +73,11 @@ MORE_METHODS: dict[str, dict[str, Any]] = {
     "nnPU, true prior": {"method": "nnpu", "prior": "true"},
     "OC, true prior": {"method": "oc", "prior": "true"},
 }
-# What knows single spectra alone.
+# What knows single spectra alone, without the small networks and trees that PU losses train.
 SPECTRAL: dict[str, dict[str, Any]] = {
-    name: {"method": name} for name, method in CATALOGUE.items() if method.on == "single spectra"
+    name: {"method": name}
+    for name, method in CATALOGUE.items()
+    if method.on == "single spectra" and method.learning is AT_ONCE
 }
 ORDERS = {f"order {order}": {"order": order} for order in range(1, 6)}
 TEACHERS: dict[str, dict[str, Any]] = {

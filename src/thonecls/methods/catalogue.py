@@ -13,7 +13,7 @@ from typing import Any
 
 from thonecls.errors import ConfigError
 from thonecls.method.config import PRESETS
-from thonecls.methods.costs import network_costs
+from thonecls.methods.costs import network_costs, spectra_costs
 from thonecls.methods.method import Learning, Method
 
 NETWORK = Learning(
@@ -35,6 +35,8 @@ AT_ONCE = Learning(
     "method:on_preset",
     uses=("unlabeled", "device"),
 )
+ON_SPECTRA = replace(AT_ONCE, costs=spectra_costs)
+ON_SPECTRA_WITH_PRIOR = replace(ON_SPECTRA, uses=(*(ON_SPECTRA.uses or ()), "prior"))
 ON_IMAGES = Learning(
     "images",
     "in steps",
@@ -77,14 +79,20 @@ def _loss(name: str, minimises: str, paper: str, constants: str = "", **facts: A
 
 
 def _at_once(minimises: str, paper: str, constants: str = "", **facts: Any) -> Method:
-    """A method that trains no network."""
-    return Method(minimises, paper, constants, learning=AT_ONCE, **facts)
+    """A method that is there in seconds."""
+    return Method(minimises, paper, constants, **{"learning": AT_ONCE, **facts})
 
 
 def _spectral(minimises: str, paper: str, constants: str = "", **facts: Any) -> Method:
     """A method on single spectra: that of the same name in `spectral.SPECTRAL`."""
     where = {"learn": "scenes:fit_spectra", "score": "scenes:score_spectra"}
     return _at_once(minimises, paper, constants, on="single spectra", **where, **facts)
+
+
+def _by_loss(minimises: str, paper: str, constants: str = "", **facts: Any) -> Method:
+    """A method of the images that learns from single spectra, by a small network or by trees."""
+    learning = ON_SPECTRA_WITH_PRIOR if facts.get("needs_prior") else ON_SPECTRA
+    return _spectral(minimises, paper, constants, learning=learning, **facts)
 
 
 def _images(minimises: str, paper: str, constants: str = "", **facts: Any) -> Method:
@@ -412,6 +420,85 @@ CATALOGUE: dict[str, tuple[Method, ...]] = {
             "Phillips 2006",
             "20 MNF components, recall 0.9",
             extra="methods",
+        ),
+    ),
+    "taylor-spectra": (
+        _by_loss("Taylor variational loss, of a small network", "Zhao 2023", "order 1"),
+    ),
+    "vpu-spectra": (
+        _by_loss(
+            "variational loss + MixUp of spectra; epoch by held-out loss; probability over its "
+            "maximum",
+            "Chen 2020",
+            "weight 0.3, Beta(0.3, 0.3), 10 % held out",
+        ),
+    ),
+    "variational-spectra": (_by_loss("variational loss alone, of a small network", "Chen 2020"),),
+    "nnpu-spectra": (
+        _by_loss(
+            "non-negative PU risk of a small network",
+            "Kiryo 2017",
+            "sigmoid, β 0, γ 1",
+            needs_prior=True,
+        ),
+    ),
+    "upu-spectra": (
+        _by_loss(
+            "unbiased PU risk of a small network", "du Plessis 2015", "sigmoid", needs_prior=True
+        ),
+    ),
+    "imb-nnpu-spectra": (
+        _by_loss(
+            "non-negative PU risk of a class as large as the rest, of a small network",
+            "Su 2021",
+            "sigmoid, balance 0.5",
+            needs_prior=True,
+        ),
+    ),
+    "dist-pu-spectra": (
+        _by_loss(
+            "distance of label distributions; then also entropies and MixUp of pseudo-labels",
+            "Zhao 2022 (Dist-PU)",
+            "Beta(6, 6); adapted: a small network, two phases of 10 epochs",
+            needs_prior=True,
+        ),
+    ),
+    "bce-spectra": (
+        _by_loss(
+            "cross-entropy of a small network, unlabeled as negatives", "supervised classifier"
+        ),
+    ),
+    "ncpu-spectra": (
+        _by_loss(
+            "cross-entropy of prototypes' labels + 2 √(1 - cos) of pairs of a class, in a twin "
+            "network",
+            "Zhao 2026 (NcPU)",
+            "momentum 0.99, temperature 0.1; adapted: a small network, 2 epochs of cross-entropy "
+            "first, labels given anew at every step, one view",
+        ),
+    ),
+    "lbe-spectra": (
+        _by_loss(
+            "likelihood of labels that likelier spectra are likelier to have, by EM",
+            "Gong 2021 (LBE)",
+            "adapted: both probabilities by one small network with two heads, 1 epoch of "
+            "cross-entropy first",
+        ),
+    ),
+    "p3mix-e-spectra": (
+        _by_loss(
+            "cross-entropy, u near the boundary mixed with p near it, early learning regularised",
+            "Li 2022",
+            "bound 0.85, pool 100 from epoch 10; adapted: a small network, 20 epochs",
+        ),
+    ),
+    "puet-spectra": (
+        _by_loss(
+            "PU risk of extremely randomised trees",
+            "Wilton 2022",
+            "100 trees, quadratic, non-negative",
+            needs_prior=True,
+            extra="trees",
         ),
     ),
     "puet": (

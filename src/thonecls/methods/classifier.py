@@ -182,7 +182,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no 
             batches=self.batches,
             rate=self.rate,
             device=self.device,
-            warmup=published.warmup * self.epochs // published.epochs,
+            warmup=round(published.warmup * self.epochs / published.epochs),
         )
 
     def _hold_out(self, kinds: Kinds, rng: np.random.Generator) -> tuple[Kinds, Kinds]:

@@ -20,6 +20,9 @@ TILE = 1.5e9  # bytes that mapping takes at most
 # less than that.
 FITTED = 12.0  # seconds for a fit, more from a large file
 RATIO_BASE, RATIO_BAND = 38e-6, 0.75e-6  # seconds of one core for a pixel, and for each component
+# By a small network on single spectra, measured likewise.
+SPECTRA_FITTED = 10.0  # seconds of one core, at most
+SPECTRA_BASE, SPECTRA_BAND = 4e-6, 0.06e-6  # seconds of one core for a pixel, and for each band
 COMPONENTS = 60  # that a pixel has at most
 
 
@@ -125,6 +128,15 @@ def ratio_costs(
     a_pixel = RATIO_BASE + RATIO_BAND * min(bands, COMPONENTS)
     mapping = Cost(a_pixel * pixels / threads, STARTED + 0.6e9)
     return Costs(Cost(FITTED, STARTED + 0.4e9), mapping, "by the density ratio")
+
+
+def spectra_costs(
+    method: str, config: TrainConfig, pixels: int, bands: int, threads: int, folds: int = 0
+) -> Costs:
+    """Of learning and of mapping by a small network or by trees on single spectra."""
+    mapping = Cost((SPECTRA_BASE + SPECTRA_BAND * bands) * pixels / threads, STARTED)
+    training = Cost(SPECTRA_FITTED, STARTED)
+    return Costs(training, mapping, f"on single spectra; {judging(training, folds)}")
 
 
 def judging(training: Cost, folds: int) -> str:

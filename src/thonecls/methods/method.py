@@ -132,7 +132,7 @@ class Method:
         uses = self.learning.uses
         for name in sorted(given.keys() - set(given if uses is None else uses)):
             raise ConfigError(
-                f"{self.name} trains no network and has no use for '{name}': leave it out",
+                f"{self.name} has no use for '{name}': leave it out",
                 options=(name,),
             )
 

@@ -93,9 +93,10 @@ def score_spectra(
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What a model that trains no network is fitted with, beside scene and positives.
+    """What a model that is there in seconds is fitted with, beside scene and positives.
 
-    negatives, answers: (H, W), as in `LabelInput`; folds: into which labels are left out, 0: none.
+    negatives, answers: (H, W), as in `LabelInput`; folds: into which labels are left out, 0: none;
+    prior: the share of the class, for a method that needs it.
     """
 
     seed: int = 0
@@ -104,13 +105,21 @@ class Known:
     coverage: Coverage | None = None
     negatives: BoolArray | None = None
     answers: BoolArray | None = None
+    prior: float | None = None
 
 
 def fit_spectra(
     method: str, source: Source, positives: BoolArray, known: Known
 ) -> tuple[SpectralModel, None]:
     """A model on single spectra; it leaves no label out by itself."""
-    model = fit_spectral(method, source, positives, seed=known.seed, unlabeled=known.unlabeled)
+    model = fit_spectral(
+        method,
+        source,
+        positives,
+        seed=known.seed,
+        unlabeled=known.unlabeled,
+        prior=known.prior,
+    )
     return model, None
 
 
@@ -210,7 +219,7 @@ def measure_network(method: Method, trial: Trial) -> Scored:
 
 
 def measure_at_once(method: Method, trial: Trial) -> Scored:
-    """The score map of a method that trains no network; nothing of it needs to be kept."""
+    """The score map of a method that is there in seconds; nothing of it needs to be kept."""
     options = {"prior": trial.config.prior} if method.needs_prior else {}
     began = time.perf_counter()
     with warnings.catch_warnings():

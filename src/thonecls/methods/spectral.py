@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -25,6 +26,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from thonecls.errors import ConfigError, LabelError, SceneError
 from thonecls.extras import need
+from thonecls.images.trees import PUExtraTreesClassifier
 from thonecls.metrics import puf
 from thonecls.scene import Scene
 from thonecls.splits import IntArray, Labels, check_labels
@@ -281,6 +283,25 @@ def maxent(data: Samples, seed: int = 0, *, recall: float = 0.9) -> Learnt:
     return _above(data, fit, recall, seed)
 
 
+def pu_extra_trees(data: Samples, seed: int = 0, *, prior: float, trees: int = 100) -> Learnt:
+    """PU extra trees (Wilton et al. 2022); the score is the share of trees that vote for the class.
+
+    prior: the share of the class among the unlabeled.
+    """
+    need("numba", "puet-spectra")
+    forest = PUExtraTreesClassifier(float(prior), n_estimators=trees, random_state=seed)
+    x = np.concatenate([data.positive, data.unlabeled])
+    forest.fit(x.astype(np.float32), np.arange(len(x)) < len(data.positive))
+    return Learnt(lambda z: forest.predict_proba(z.astype(np.float32))[:, 1])
+
+
+def _by_network(loss: str, data: Samples, seed: int = 0, **options: Any) -> Learnt:
+    """A small network with a loss, as `fit_network` says."""
+    from thonecls.methods.spectral_networks import fit_network  # brings torch
+
+    return fit_network(loss, data, seed, **options)
+
+
 def scale_scores(raw: Array, positive: Array, scale: float, recall: float = 0.9) -> Array:
     """Scores without a natural threshold as values in [0, 1], by a logistic curve.
 
@@ -517,6 +538,10 @@ def _row_blocks(scene: Scene) -> list[slice]:
     return [slice(start, min(start + step, height)) for start in range(0, height, step)]
 
 
+NETWORKS = (
+    *("taylor", "vpu", "variational", "nnpu", "upu", "imb-nnpu", "dist-pu", "bce", "ncpu", "lbe"),
+    "p3mix-e",
+)
 SPECTRAL = {
     "sam": SpectralMethod(spectral_angle, standard=False),
     "matched-filter": SpectralMethod(matched_filter),
@@ -528,4 +553,9 @@ SPECTRAL = {
     "pu-bagging": SpectralMethod(pu_bagging, at_least=2),
     "elkan-noto": SpectralMethod(elkan_noto, at_least=10),
     "maxent": SpectralMethod(maxent, at_least=2 * FOLDS, transform="mnf"),
+    **{
+        f"{loss}-spectra": SpectralMethod(partial(_by_network, loss), at_least=2)
+        for loss in NETWORKS
+    },
+    "puet-spectra": SpectralMethod(pu_extra_trees, at_least=2),
 }

@@ -21,6 +21,7 @@ from thonecls.method.collage import cover, random_scenes
 from thonecls.method.model import KIND, Model, load_novelty, save_novelty, score_whole
 from thonecls.method.novelty import Novelty
 from thonecls.method.store import check_spectral
+from thonecls.methods.catalogue import METHODS
 from thonecls.methods.spectral import CHUNK, SPECTRAL, Learnt, Samples
 from thonecls.ratio.model import RATIO, RatioModel
 from thonecls.scene import (
@@ -77,8 +78,10 @@ class SpectralModel:
 
     @cached_property
     def learnt(self) -> Learnt:
-        """What the method makes of its samples, with the seed of its training."""
-        learnt: Learnt = SPECTRAL[self.method].fit(self.samples, self.training["seed"])
+        """What the method makes of its samples, with the seed and the prior of its training."""
+        needed = METHODS[self.method].needs_prior
+        options = {"prior": self.training["config"]["prior"]} if needed else {}
+        learnt: Learnt = SPECTRAL[self.method].fit(self.samples, self.training["seed"], **options)
         return learnt
 
     def ready(self, device: torch.device) -> Callable[[FloatArray, BoolArray], FloatArray]:
@@ -132,6 +135,12 @@ class SpectralModel:
             raise ModelError(
                 f"{path} is by {about['method']}, which this version does not know: update thonecls"
             )
+        prior = about["training"].get("config", {}).get("prior")
+        known = isinstance(prior, float) and 0 < prior < 1
+        if METHODS[about["method"]].needs_prior and not known:
+            raise ModelError(
+                f"{path} is by {about['method']} and lacks the class prior: train it again"
+            )
         wavelengths = about.get("wavelengths")
         return SpectralModel(
             about["method"],
@@ -151,21 +160,30 @@ def fit_spectral(
     *,
     seed: int = 0,
     unlabeled: int = UNLABELED,
+    prior: float | None = None,
 ) -> SpectralModel:
     """Let a method on single spectra learn from one scene of any size.
 
-    scene: a scene, a source, or a (C, H, W) array; positives: (H, W). Of a scene above `WHOLE`
-    pixels random windows are read, and those around labels.
+    scene: a scene, a source, or a (C, H, W) array; positives: (H, W); prior: the share of the class
+    among all pixels, for a method that needs it. Of a scene above `WHOLE` pixels random windows are
+    read, and those around labels.
     """
     if method not in SPECTRAL:
         raise ConfigError(f"'method' must be one of {', '.join(SPECTRAL)}. Got {method!r} instead")
+    if METHODS[method].needs_prior and prior is None:
+        raise ConfigError(
+            f"{method} needs the class prior, the share of the class among all pixels: set 'prior' "
+            "(`thonecls prior` estimates it, and 'estimate_prior' sets it)",
+            options=("estimate_prior",),
+        )
     began = time.perf_counter()
     source = as_source(scene)
     check_positives(np.flatnonzero(positives), source.shape)
     rng = np.random.default_rng(seed)
     seen, labels, _ = gather(source, thinned(positives, POSITIVES, seed), unlabeled, rng)
+    config = {"method": method, "unlabeled": len(labels.unlabeled)}
     training = {
-        "config": {"method": method, "unlabeled": len(labels.unlabeled)},
+        "config": config if prior is None else {**config, "prior": float(prior)},
         "scene": {"bands": source.bands, "rows": source.shape[0], "columns": source.shape[1]},
         "positives": len(labels.positive),
         "unlabeled": len(labels.unlabeled),

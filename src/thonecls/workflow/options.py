@@ -69,7 +69,8 @@ class TrainOptions:
             raise ConfigError(f"'seeds' must be 1 or more. Got {self.seeds} instead")
         if self.seeds > 1 and not METHODS[self.method].learning.several:
             raise ConfigError(
-                f"{self.method} trains no network: leave out 'seeds'", options=("seeds",)
+                f"{self.method} has no use for several seeds: leave out 'seeds'",
+                options=("seeds",),
             )
         if self.coverage is not None and not METHODS[self.method].coverage:
             raise ConfigError(
@@ -221,7 +222,10 @@ def repeat_command(run: Mapping[str, Any]) -> str:
         return quoted([*map(str, words), "--out", run["out"]])
     words = ["thonecls", "train", run["cube"], run["labels"], "--out", run["out"]]
     words += _flags({name: run[name] for name in USUAL if name in run}, USUAL)
-    words += _config_flags(run.get("config", {}), METHODS[run["method"]])
+    config = run.get("config", {})
+    if run.get("estimate_prior") is not None:  # it is estimated again
+        config = {**config, "prior": None}
+    words += _config_flags(config, METHODS[run["method"]])
     if run.get("threshold_reason") == GIVEN:
         words += ["--threshold", str(run["threshold"])]
     return quoted(words)
@@ -231,7 +235,7 @@ def _config_flags(config: Mapping[str, Any], method: Method) -> list[str]:
     """Words for the settings: the preset they come from, and those that differ from it."""
     preset = "collage" if config.get("block") else "fast"  # older runs know no blocks
     if preset not in method.learning.presets:
-        return []
+        return _flags({"prior": config.get("prior")}, {}) if method.needs_prior else []
     words = ["--preset", preset] if preset == "collage" else []
     return words + _flags(config, asdict(method.configure(method.learning.presets[preset])))
 

@@ -268,6 +268,7 @@ def _fit(task: Task, _: Running) -> tuple[list[AnyModel], Crossfit]:
             coverage=options.coverage,
             negatives=task.labels.negatives,
             answers=task.labels.answers,
+            prior=task.config.prior,
         )
         return METHODS[options.method].fit(scene, some, known)
 
