@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from sklearn.svm import SVC
+from sklearn.svm import SVC, OneClassSVM
 
 from thonecls.datasets import synthetic
 from thonecls.errors import ConfigError, LabelError, ModelError, SceneError
@@ -156,6 +156,15 @@ def test_too_few_positives_are_refused_and_the_least_number_works(name: str, lea
         SPECTRAL[name](SCENE, few, **options_of(name))
     enough = Labels(LABELS.positive[:least], LABELS.unlabeled)
     assert np.isfinite(SPECTRAL[name](SCENE, enough, **options_of(name))[SCENE.valid]).all()
+
+
+def test_a_one_class_svm_by_products_ranks_as_its_own_loop_does() -> None:
+    samples = SPECTRAL["ocsvm"].learn(SCENE, LABELS)
+    positive, others = samples.positive, samples.unlabeled
+    gamma = 1 / (positive.shape[1] * positive.var())
+    own = OneClassSVM(nu=0.1, gamma=gamma).fit(positive).score_samples(others)
+    ours = SPECTRAL["ocsvm"].fit(samples, 0).score(others)
+    np.testing.assert_allclose(np.diff(ours[np.argsort(own)]) > -1e-12, True)
 
 
 @pytest.mark.parametrize("name", ["sam", "matched-filter", "cem", "ace", "ocsvm"])

@@ -175,9 +175,12 @@ def one_class_svm(data: Samples, seed: int = 0, *, nu: float = 0.1, recall: floa
     """
 
     def fit(positive: Array) -> Scorer:
-        machine = OneClassSVM(nu=nu, gamma=_gamma(positive)).fit(positive)
-        # A sum over the positives: divided by their number, fits to more and to fewer compare.
-        return lambda x: np.asarray(machine.score_samples(x) / len(positive))
+        gamma = _gamma(positive)
+        machine = OneClassSVM(nu=nu, gamma=gamma).fit(positive)
+        # A sum over the positives: divided by their number, fits to more and to fewer compare. By
+        # a matrix product, which is many times faster than libsvm's own loop.
+        around, weights = machine.support_vectors_, machine.dual_coef_[0] / len(positive)
+        return lambda x: np.asarray(rbf_kernel(x, around, gamma=gamma) @ weights)
 
     return _above(data, fit, recall, seed)
 
