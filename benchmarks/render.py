@@ -22,7 +22,7 @@ from thonecls.benchmark import Cell, Record, Results, read_results
 from thonecls.benchmark.paper import in_tables
 from thonecls.benchmark.plan import changed
 from thonecls.datasets import indian_pines
-from thonecls.method.collage import build_pool
+from thonecls.method.collage import WINDOW, build_pool
 from thonecls.method.config import COLLAGE
 from thonecls.methods import IMAGE_METHODS
 from thonecls.methods.catalogue import as_markdown
@@ -151,7 +151,7 @@ def draw_collage(path: Path) -> None:
     shown = Scene(data.scene.cube[list(data.rgb)], data.scene.valid)
     rng = np.random.default_rng(1)
     positive = paper_split(data.truth, 2).labels.positive
-    pool = build_pool(shown, positive, block=block, components=0, rng=rng)
+    pool = build_pool(shown, positive, side=WINDOW * block, components=0, rng=rng)
     chosen = rng.choice(len(pool.labels), COLLAGE.label_blocks, replace=False)
     cut = pool.cut(chosen, COLLAGE.random_blocks, block, rng)
     figure = Figure(figsize=(9, 4.2), layout="constrained")

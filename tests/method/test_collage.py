@@ -101,7 +101,7 @@ def traced(pool: Pool, cube: FloatArray, pixels: IntArray) -> IntArray:
 
 def pool_of(scene: Source, positive: IntArray, *, block: int = 8, components: int = 0) -> Pool:
     rng = np.random.default_rng(0)
-    return build_pool(scene, positive, block=block, components=components, rng=rng)
+    return build_pool(scene, positive, side=2 * block, components=components, rng=rng)
 
 
 @pytest.mark.parametrize("whole", [2**21, 100], ids=["held whole", "held in windows"])

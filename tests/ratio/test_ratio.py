@@ -62,7 +62,7 @@ from thonecls.ratio.ratio import (
     window_means,
     windows_of,
 )
-from thonecls.scene import FloatArray, Scene, as_scene
+from thonecls.scene import FloatArray, Scene, as_scene, standardize
 from thonecls.splits import Coverage, Folds, coverage_of
 
 Mask = NDArray[np.bool_]
@@ -596,7 +596,7 @@ def test_pixels_from_windows_of_a_large_scene_are_known_by_their_place() -> None
     pool = build_pool(
         scene,
         np.array([5000]),
-        block=8,
+        side=16,
         components=0,
         rng=np.random.default_rng(0),
         whole=100,
@@ -607,6 +607,30 @@ def test_pixels_from_windows_of_a_large_scene_are_known_by_their_place() -> None
     place = of_u[1] * pool.statistics.std + pool.statistics.mean
     np.testing.assert_allclose(place, at, atol=1e-3)
     assert len(np.unique(at, axis=0)) > 150
+
+
+def test_windows_of_a_large_scene_hold_all_that_is_averaged_over() -> None:
+    """Means about labels and drawn pixels are those of the whole scene, also at its corners."""
+    scene = as_scene(np.random.default_rng(0).normal(size=(2, 90, 120)))
+    labels = np.array([0, 5000, 5003, 5125, 10799])  # two of them at corners of the scene
+    pool = build_pool(
+        scene,
+        labels,
+        side=(14, 30),
+        components=0,
+        rng=np.random.default_rng(0),
+        whole=100,
+        windows=20,
+        margin=5,
+    )
+    of_p, of_u, at = sample(pool, 200, [3, 11], np.random.default_rng(1))
+    assert sorted(pool.pixels) == labels.tolist()
+    whole = standardize(scene, pool.statistics)
+    for window in (3, 11):
+        plain = window_means(whole, scene.valid, window)
+        by_label = plain.reshape(2, -1).T[pool.pixels]
+        np.testing.assert_allclose(of_p[window], by_label, atol=1e-5)
+        np.testing.assert_allclose(of_u[window], plain[:, at[:, 0], at[:, 1]].T, atol=1e-5)
 
 
 @pytest.mark.learning

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from thonecls.errors import LabelError, SceneError
 from thonecls.parallel import threaded
@@ -157,7 +158,7 @@ def build_pool(
     source: Source,
     positive: IntArray,
     *,
-    block: int,
+    side: int | tuple[int, int],
     components: int,
     rng: np.random.Generator,
     axes: Axes = principal_axes,
@@ -169,8 +170,8 @@ def build_pool(
 
     positive: flat indices into the source; those on nodata are left out. components: 0 keeps the
     bands as they are. axes: what the components are; whole: pixels of a scene that is held whole;
-    windows: how many stand for a larger one (`WHOLE`, `PLACES`); margin: how far from a window's
-    edge random places lie, unless it is the scene's.
+    windows: how many stand for a larger one (`WHOLE`, `PLACES`); side: of these, or both sides;
+    margin: how far from a window's edge random places and labels lie, unless it is the scene's.
     """
     windows = windows or PLACES
     if source.shape[0] * source.shape[1] <= (whole or WHOLE):
@@ -183,17 +184,19 @@ def build_pool(
         rows, columns = np.unravel_index(positive, source.shape)
         labels = np.stack([np.zeros_like(rows), rows, columns], axis=1)
         return _pool([], [entire], labels, positive, statistics, np.zeros((1, 2), np.int64))
-    side = WINDOW * block
-    around, labels, pixels = cover(positive, source.shape, side, rng, windows)
-    measured = max(1, MEASURED // side**2)
-    scenes = random_scenes(source, side, rng, windows, batch=measured)
+    sides = np.broadcast_to(side, 2)
+    reach = sides // 2 - margin if margin else sides // 4
+    around, labels, pixels = cover(positive, source.shape, sides, rng, windows, reach)
+    measured = max(1, MEASURED // int(sides.prod()))
+    scenes = random_scenes(source, sides, rng, windows, batch=measured)
     first = list(itertools.islice(scenes, measured))
     statistics = _measure((scene for _, scene in first), components, rng, axes)
-    near = [_take(scene, statistics) for scene in _read(source, around)]
     far, at = [], list(around)
-    for window, scene in itertools.chain(first, scenes):
-        far.append(_take(scene, statistics))
-        at.append(window)
+    with threadpool_limits(1, user_api="blas"):  # other threads are reading
+        near = [_take(scene, statistics) for scene in _read(source, around)]
+        for window, scene in itertools.chain(first, scenes):
+            far.append(_take(scene, statistics))
+            at.append(window)
     corners = np.array([[rows.start, columns.start] for rows, columns in at], np.int64)
     pool = _pool(near, far, labels, pixels, statistics, corners)
     if not margin:
@@ -269,19 +272,26 @@ def _strips(shape: tuple[int, int]) -> list[Window]:
 
 
 def cover(
-    positive: IntArray, shape: tuple[int, int], side: int, rng: np.random.Generator, most: int
+    positive: IntArray,
+    shape: tuple[int, int],
+    side: int | IntArray,
+    rng: np.random.Generator,
+    most: int,
+    reach: int | IntArray | None = None,
 ) -> tuple[list[Window], IntArray, IntArray]:
     """Windows around labels; window, row and column of every label in them; its flat index.
 
-    Each window is centred on a label that is still outside and takes in those near its centre.
-    Where labels need more than `most` windows, a random part of them is used.
+    Each window is centred on a label that is still outside and takes in those within `reach` of it,
+    a quarter of its side unless told. Where labels need more than `most` windows, a random part of
+    them is used.
     """
+    reach = side // 4 if reach is None else reach
     pairs = np.stack(np.unravel_index(rng.permutation(positive), shape), axis=1)
     windows: list[Window] = []
     labels = []
     while len(pairs) and len(windows) < most:
         window = _window(pairs[0], side, shape)
-        near = (np.abs(pairs - pairs[0]) <= side // 4).all(axis=1)
+        near = (np.abs(pairs - pairs[0]) <= reach).all(axis=1)
         corner = [part.start for part in window]
         number = np.full((int(near.sum()), 1), len(windows))
         labels.append(np.concatenate([number, pairs[near] - corner], axis=1))
@@ -294,7 +304,11 @@ def cover(
 
 
 def random_scenes(
-    source: Source, side: int, rng: np.random.Generator, windows: int, batch: int | None = None
+    source: Source,
+    side: int | IntArray,
+    rng: np.random.Generator,
+    windows: int,
+    batch: int | None = None,
 ) -> Iterator[tuple[Window, Scene]]:
     """So many windows about random places, and what is in them; where all is nodata, another.
 
@@ -334,12 +348,11 @@ def _read(source: Source, windows: Iterable[Window]) -> Iterator[Scene]:
     return threaded(lambda window: source.read(*window), windows)
 
 
-def _window(centre: IntArray, side: int, shape: tuple[int, int]) -> Window:
+def _window(centre: IntArray, side: int | IntArray, shape: tuple[int, int]) -> Window:
     """A window about a centre, moved inside the scene where it must."""
-    corner = np.clip(centre - side // 2, 0, np.maximum(0, np.array(shape) - side)).tolist()
-    rows, columns = (
-        slice(at, min(at + side, length)) for at, length in zip(corner, shape, strict=True)
-    )
+    first = np.clip(centre - side // 2, 0, np.maximum(0, np.array(shape) - side))
+    last = np.minimum(first + side, shape)
+    rows, columns = map(slice, first.tolist(), last.tolist())
     return rows, columns
 
 

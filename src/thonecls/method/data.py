@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from thonecls.errors import LabelError, SceneError
-from thonecls.method.collage import Collage, Pool, build_pool
+from thonecls.method.collage import WINDOW, Collage, Pool, build_pool
 from thonecls.method.config import TrainConfig
 from thonecls.method.frozen import average, freeze
 from thonecls.method.model import Model, resolve_device
@@ -260,7 +260,7 @@ class CollageData:
         check_positives(positive, source.shape)
         rng = _numpy_generator(generator)
         block, components = config.block, config.components
-        pool = build_pool(source, positive, block=block, components=components, rng=rng)
+        pool = build_pool(source, positive, side=WINDOW * block, components=components, rng=rng)
         blocks = block, config.label_blocks, config.random_blocks, config.gain
         device = resolve_device(config.device)
         return CollageData(pool, source.shape, source.bands, *blocks, device, config.width)

@@ -78,8 +78,9 @@ RATIO = "ratio model"  # the kind of its file
 COMPONENTS = 60
 PIXELS = 20_000  # unlabeled ones that the ratio is fitted to
 POSITIVES = 5_000  # labels that it is fitted to at most, and as many known negatives
-SIDE = 32  # of the windows that stand for a large scene, more where the ratio looks farther
-WINDOWS_OF_SCENE = 512  # of them, fewer where they are larger
+WINDOWS_OF_SCENE = 256  # that stand for a large scene
+INNER = (8, 32)  # rows and columns of such a window that pixels are drawn from: few rows, as each
+# row of each band is another place on disk
 WHOLE = 2**18  # pixels of a scene that is held whole
 FEW_OUT = 10  # folds of labels from all over a scene
 FEW_PLACES, LEAST_NEAR = 6, 0.5  # up to so many with labels, single pixels have so much of a say
@@ -331,17 +332,18 @@ def _look(
     around: bool,
 ) -> _Seen:
     """Read what a fit sees; known: flat indices of all labels, positive: of the class."""
-    farther = -(-4 * (windows[-1] // 2) // SIDE)  # a label's window reaches a quarter beyond it
+    margin = windows[-1] // 2
+    rows, columns = INNER
     pool = build_pool(
         source,
         known,
-        block=farther * SIDE // 2,
+        side=(rows + 2 * margin, columns + 2 * margin),
         components=COMPONENTS,
         rng=rng,
         axes=whitened_axes,
         whole=WHOLE,
-        windows=WINDOWS_OF_SCENE // farther,
-        margin=windows[-1] // 2,
+        windows=WINDOWS_OF_SCENE,
+        margin=margin,
     )
     of_labels, of_u, at = sample(pool, PIXELS, windows, rng)
     is_class = np.isin(pool.pixels, positive)
