@@ -51,7 +51,8 @@ def write_scene(path: Path, side: int) -> None:
 def measure(path: Path, method: str) -> dict[str, float]:
     """Train to the end; seconds of the clock and of the processor, and bytes."""
     source = open_raster(path)
-    rows, columns = (np.random.default_rng(1).integers(0, n // PERIOD, 100) for n in source.shape)
+    rng = np.random.default_rng(1)
+    rows, columns = (rng.integers(0, n // PERIOD, 100) for n in source.shape)
     offsets = np.random.default_rng(2).integers(10, 20, size=(2, 100))
     positives = np.unique(np.stack([rows, columns], 1) * PERIOD + offsets.T, axis=0)
     forget_peak()
