@@ -48,6 +48,7 @@ BENCHMARKS = {  # by the page that shows them
         ),
         "docs/speed.md",
     ),
+    "frozen-collages": "docs/adr/0013-collage.md",
     "emit": "docs/products.md",
     "priors": "docs/methods.md",
     **dict.fromkeys(("images", "trees"), "docs/images.md"),

@@ -7,6 +7,7 @@ of it (see `collage`).
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
@@ -368,12 +369,17 @@ class CollageData:
         cube = torch.from_numpy(cut.cube.transpose(1, 2, 0))[None].permute(0, 3, 1, 2)
         return cube.to(self.device), torch.from_numpy(cut.fair)[None, None].to(self.device)
 
-    def model(self, net: nn.Module, facts: dict[str, Any]) -> Model:
-        """The network as it is now, with the statistics of collages without labels."""
+    def model(
+        self, net: nn.Module, facts: dict[str, Any], seeds: Iterable[int] = range(FROZEN)
+    ) -> Model:
+        """The network as it is now, with the statistics of collages without labels.
+
+        seeds: of these collages, one each.
+        """
         assert isinstance(net, FreeOCNet)
         none, blocks = np.empty(0, dtype=np.int64), self.label_blocks + self.random_blocks
         parts = []
-        for seed in range(FROZEN):
+        for seed in seeds:
             cut = self.pool.cut(none, blocks, self.block, np.random.default_rng(seed))
             cube, fair = self._canvas(cut)
             parts.append(freeze(net, cube, None if cut.fair.all() else fair))
