@@ -400,7 +400,8 @@ TRAIN = Command(
     "No negative labels and no class prior are needed. Writes the model, map.tif and "
     "probability.tif with their colours, polygons.gpkg and report.html, which says in one sentence "
     "how far to trust the map and what to do next. The density ratio, the default, takes seconds; "
-    "networks (t-honecls and the other losses) take minutes, and can be continued after Cancel.",
+    "networks on the scene (t-honecls and the other losses) take minutes, and can be continued "
+    "after Cancel.",
     (
         SCENE,
         LABELS,

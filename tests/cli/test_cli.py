@@ -465,6 +465,7 @@ def test_a_method_on_spectra_that_needs_a_prior_keeps_it(
     assert run("map", files / "run", files / "cube.npy", "--out", files / "again") == 0
     np.testing.assert_array_equal(np.load(files / "again/probability.npy"), own)
     told = json.loads((files / "run/run.json").read_text("utf-8"))
+    assert "--unlabeled 100" in repeat_command(told)
     assert "--prior 0.3" in repeat_command(told)
     assert run(*command, "upu-spectra", "--estimate-prior", "bbe", "--overwrite") == 0
     told = json.loads((files / "run/run.json").read_text("utf-8"))

@@ -372,6 +372,8 @@ def test_the_published_constants() -> None:
     assert of_vpu["cifar10"] == (0.03, 3e-5, 1)
     assert of_vpu["stl10"] == (0.3, 1e-4, 3)
     assert of_vpu["fashion-mnist"] == of_vpu["mnist"] == (0.3, 3e-4, 1)
+    assert image_settings("taylor", "fashion-mnist").rate == 3e-4  # of all methods
+    assert image_settings("taylor", "cifar10").rate == 3e-5
 
 
 @pytest.mark.parametrize("other", ["network", "method", "unlabeled"])

@@ -111,3 +111,16 @@ def test_a_model_keeps_its_prior_and_learns_the_same_again(mask: BoolArray, tmp_
 def test_a_model_without_the_prior_that_it_needs_is_refused(name: str, mask: BoolArray) -> None:
     with pytest.raises(ConfigError, match=f"{name} needs the class prior"):
         METHODS[name].fit(DATA.scene, mask, Known())
+
+
+@pytest.mark.parametrize("name", ["bce-spectra", "puet-spectra", "isolation-forest"])
+def test_a_seed_may_be_larger_than_scikit_learn_takes(
+    name: str, mask: BoolArray, tmp_path: Path
+) -> None:
+    if name == "puet-spectra":
+        pytest.importorskip("numba")
+    prior = 0.3 if METHODS[name].needs_prior else None
+    model = fit_spectral(name, DATA.scene, mask, seed=2**40, prior=prior)
+    model.save(tmp_path / "model")
+    again = load_model(tmp_path / "model").score(DATA.scene)
+    np.testing.assert_array_equal(again, model.score(DATA.scene))

@@ -612,7 +612,8 @@ def test_pixels_from_windows_of_a_large_scene_are_known_by_their_place() -> None
 def test_windows_of_a_large_scene_hold_all_that_is_averaged_over() -> None:
     """Means about labels and drawn pixels are those of the whole scene, also at its corners."""
     scene = as_scene(np.random.default_rng(0).normal(size=(2, 90, 120)))
-    labels = np.array([0, 5000, 5003, 5125, 10799])  # two of them at corners of the scene
+    # Two at corners of the scene, and some that share a window at its full reach.
+    labels = np.array([0, 5000, 5003, 5000 + 16 * 120, 5016, 5000 - 16 * 121, 10799])
     pool = build_pool(
         scene,
         labels,
@@ -622,15 +623,38 @@ def test_windows_of_a_large_scene_hold_all_that_is_averaged_over() -> None:
         whole=100,
         windows=20,
         margin=5,
+        about=5,
     )
     of_p, of_u, at = sample(pool, 200, [3, 11], np.random.default_rng(1))
-    assert sorted(pool.pixels) == labels.tolist()
+    assert sorted(pool.pixels) == sorted(labels)
     whole = standardize(scene, pool.statistics)
     for window in (3, 11):
         plain = window_means(whole, scene.valid, window)
         by_label = plain.reshape(2, -1).T[pool.pixels]
         np.testing.assert_allclose(of_p[window], by_label, atol=1e-5)
         np.testing.assert_allclose(of_u[window], plain[:, at[:, 0], at[:, 1]].T, atol=1e-5)
+
+
+def test_many_pixels_that_are_not_the_class_take_no_place_of_labels() -> None:
+    scene = as_scene(np.random.default_rng(0).normal(size=(2, 300, 300)))
+    at = np.random.default_rng(1).permutation(90_000)
+    labels, others = np.sort(at[:12]), np.sort(at[12:3000])
+    pool = build_pool(
+        scene,
+        labels,
+        side=16,
+        components=0,
+        rng=np.random.default_rng(0),
+        whole=100,
+        windows=12,
+        others=others,
+        about=3,
+    )
+    assert set(labels) <= set(pool.pixels.tolist())
+    assert len(set(pool.pixels.tolist()) & set(others)) > 50
+    values = np.array([pool.parts[p].features[:, r, c] for p, r, c in pool.labels])
+    whole = standardize(scene, pool.statistics).reshape(2, -1).T
+    np.testing.assert_allclose(values, whole[pool.pixels], atol=1e-5)
 
 
 @pytest.mark.learning

@@ -34,6 +34,7 @@ from thonecls.scene import (
 WHOLE = 2**21  # pixels: a scene up to this size is held in memory, as components
 PLACES = 1024  # random windows that stand for a larger scene; as many around labels at most
 WINDOW = 2  # blocks a side of such a window, so that blocks can lie in it in many ways
+SHARED = 64  # pixels: labels within a quarter of it share a window that is as large as they need
 MEASURED = 2**18  # pixels of random windows that the bands of a large scene are measured on
 SAMPLED = 50_000  # pixels that the principal components are measured on
 STRIP = 2**18  # pixels read at a time
@@ -165,28 +166,38 @@ def build_pool(
     whole: int | None = None,
     windows: int | None = None,
     margin: int = 0,
+    others: IntArray | None = None,
+    about: int = 0,
 ) -> Pool:
     """The whole scene as components, or, of a large one, windows that stand for it.
 
     positive: flat indices into the source; those on nodata are left out. components: 0 keeps the
     bands as they are. axes: what the components are; whole: pixels of a scene that is held whole;
     windows: how many stand for a larger one (`WHOLE`, `PLACES`); side: of these, or both sides;
-    margin: how far from a window's edge random places and labels lie, unless it is the scene's.
+    margin: how far from a window's edge random places lie, unless it is the scene's. others: pixels
+    that are held as positives are, if there are windows left for them; about: how many pixels
+    around labels their windows hold, else they have the same side.
     """
     windows = windows or PLACES
+    others = np.empty(0, np.int64) if others is None else others
     if source.shape[0] * source.shape[1] <= (whole or WHOLE):
         strips = _strips(source.shape)
         read = (source.read(*strip) for strip in strips)
         statistics = _measure(read, components, rng, axes)
         parts = [_take(source.read(*strip), statistics) for strip in strips]
-        pixels = np.concatenate([part.features.transpose(1, 2, 0) for part in parts])
-        entire = Part(pixels.transpose(2, 0, 1), np.concatenate([part.valid for part in parts]))
-        rows, columns = np.unravel_index(positive, source.shape)
+        features = np.concatenate([part.features.transpose(1, 2, 0) for part in parts])
+        entire = Part(features.transpose(2, 0, 1), np.concatenate([part.valid for part in parts]))
+        pixels = np.union1d(positive, others) if others.size else positive
+        rows, columns = np.unravel_index(pixels, source.shape)
         labels = np.stack([np.zeros_like(rows), rows, columns], axis=1)
-        return _pool([], [entire], labels, positive, statistics, np.zeros((1, 2), np.int64))
+        return _pool([], [entire], labels, pixels, statistics, np.zeros((1, 2), np.int64))
     sides = np.broadcast_to(side, 2)
-    reach = sides // 2 - margin if margin else sides // 4
-    around, labels, pixels = cover(positive, source.shape, sides, rng, windows, reach)
+    wide = SHARED if about else int(sides.max())
+    around, labels, pixels = cover(positive, source.shape, wide, rng, windows, about)
+    if others.size:
+        more = cover(others, source.shape, wide, rng, windows // 2, about)
+        labels = np.concatenate([labels, more[1] + [len(around), 0, 0]])
+        around, pixels = around + more[0], np.concatenate([pixels, more[2]])
     measured = max(1, MEASURED // int(sides.prod()))
     scenes = random_scenes(source, sides, rng, windows, batch=measured)
     first = list(itertools.islice(scenes, measured))
@@ -274,24 +285,23 @@ def _strips(shape: tuple[int, int]) -> list[Window]:
 def cover(
     positive: IntArray,
     shape: tuple[int, int],
-    side: int | IntArray,
+    side: int,
     rng: np.random.Generator,
     most: int,
-    reach: int | IntArray | None = None,
+    about: int = 0,
 ) -> tuple[list[Window], IntArray, IntArray]:
     """Windows around labels; window, row and column of every label in them; its flat index.
 
-    Each window is centred on a label that is still outside and takes in those within `reach` of it,
-    a quarter of its side unless told. Where labels need more than `most` windows, a random part of
-    them is used.
+    Each window is centred on a label that is still outside and takes in those within a quarter of
+    its side. Where labels need more than `most` windows, a random part of them is used. about:
+    then a window is not `side` pixels wide, but holds so many around each of its labels.
     """
-    reach = side // 4 if reach is None else reach
     pairs = np.stack(np.unravel_index(rng.permutation(positive), shape), axis=1)
     windows: list[Window] = []
     labels = []
     while len(pairs) and len(windows) < most:
-        window = _window(pairs[0], side, shape)
-        near = (np.abs(pairs - pairs[0]) <= reach).all(axis=1)
+        near = (np.abs(pairs - pairs[0]) <= side // 4).all(axis=1)
+        window = _around(pairs[near], about, shape) if about else _window(pairs[0], side, shape)
         corner = [part.start for part in window]
         number = np.full((int(near.sum()), 1), len(windows))
         labels.append(np.concatenate([number, pairs[near] - corner], axis=1))
@@ -352,6 +362,14 @@ def _window(centre: IntArray, side: int | IntArray, shape: tuple[int, int]) -> W
     """A window about a centre, moved inside the scene where it must."""
     first = np.clip(centre - side // 2, 0, np.maximum(0, np.array(shape) - side))
     last = np.minimum(first + side, shape)
+    rows, columns = map(slice, first.tolist(), last.tolist())
+    return rows, columns
+
+
+def _around(pairs: IntArray, about: int, shape: tuple[int, int]) -> Window:
+    """The window that holds so many pixels to each side of some."""
+    first = np.maximum(pairs.min(axis=0) - about, 0)
+    last = np.minimum(pairs.max(axis=0) + about + 1, shape)
     rows, columns = map(slice, first.tolist(), last.tolist())
     return rows, columns
 

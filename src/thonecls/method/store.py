@@ -216,7 +216,7 @@ def check_spectral(path: Path, about: Mapping[str, Any], tensors: Mapping[str, T
     """Refuse what is no method on single spectra with its samples."""
     with refusing(path):
         _check_about(about, schema.SPECTRAL)
-        check_facts(about["training"], {"seed": schema.whole(0, 2**32 - 1)})
+        check_facts(about["training"], {"seed": schema.whole(0, 2**62 - 1)})
         rest = {k: t for k, t in tensors.items() if not k.startswith("samples.")}
         sizes = _check_bands(about, rest)
         samples = {

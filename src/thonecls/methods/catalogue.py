@@ -35,7 +35,7 @@ AT_ONCE = Learning(
     "method:on_preset",
     uses=("unlabeled", "device"),
 )
-ON_SPECTRA = replace(AT_ONCE, costs=spectra_costs)
+ON_SPECTRA = replace(AT_ONCE, costs=spectra_costs, uses=("unlabeled",))
 ON_SPECTRA_WITH_PRIOR = replace(ON_SPECTRA, uses=(*(ON_SPECTRA.uses or ()), "prior"))
 ON_IMAGES = Learning(
     "images",
@@ -117,7 +117,7 @@ CATALOGUE: dict[str, tuple[Method, ...]] = {
         _at_once(
             "squared error of the ratio of densities, in closed form",
             "Kanamori 2009",
-            "60 components, windows of up to 13 pixels, cut by labels left out",
+            "60 components, windows of up to 31 pixels, cut by labels left out",
             negatives=True,
             coverage=True,
             learn="scenes:fit_density_ratio",

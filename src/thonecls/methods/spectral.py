@@ -191,7 +191,7 @@ def isolation_forest(
     """Isolation forest (Liu, Ting and Zhou 2008) of the positives. recall: see `scale_scores`."""
 
     def fit(positive: Array) -> Scorer:
-        forest = IsolationForest(n_estimators=trees, random_state=seed).fit(positive)
+        forest = IsolationForest(n_estimators=trees, random_state=_state(seed)).fit(positive)
         return lambda x: np.asarray(forest.score_samples(x))
 
     return _above(data, fit, recall, seed)
@@ -227,7 +227,7 @@ def pu_bagging(data: Samples, seed: int = 0, *, trees: int = 100) -> Learnt:
         DecisionTreeClassifier(),
         n_estimators=trees,
         max_samples=min(len(data.positive), len(data.unlabeled)),
-        random_state=seed,
+        random_state=_state(seed),
     ).fit(x, y)
     # Of the unlabeled: NaN where every bag holds the pixel.
     out_of_bag = bags.oob_decision_function_[len(data.positive) :, 1]
@@ -277,7 +277,7 @@ def maxent(data: Samples, seed: int = 0, *, recall: float = 0.9) -> Learnt:
             transform="raw",
             convergence_tolerance=1e-4,
             use_sklearn=True,  # the same solver everywhere, whether or not glmnet is installed
-            random_state=seed,
+            random_state=_state(seed),
         )
         x = np.concatenate([positive, data.unlabeled])
         model.fit(x, (np.arange(len(x)) < len(positive)).astype(np.int64))
@@ -292,7 +292,7 @@ def pu_extra_trees(data: Samples, seed: int = 0, *, prior: float, trees: int = 1
     prior: the share of the class among the unlabeled.
     """
     need("numba", "puet-spectra")
-    forest = PUExtraTreesClassifier(float(prior), n_estimators=trees, random_state=seed)
+    forest = PUExtraTreesClassifier(float(prior), n_estimators=trees, random_state=_state(seed))
     x = np.concatenate([data.positive, data.unlabeled])
     forest.fit(x.astype(np.float32), np.arange(len(x)) < len(data.positive))
     return Learnt(lambda z: forest.predict_proba(z.astype(np.float32))[:, 1])
@@ -353,6 +353,11 @@ def coherence(spectra: Array, target: Array, background: Array) -> Array:
     cosine = spectra @ inverse @ target / np.maximum(length, TINY)
     cosine /= max(float(np.sqrt(target @ inverse @ target)), TINY)
     return np.asarray(np.sign(cosine) * cosine**2)
+
+
+def _state(seed: int) -> int:
+    """A seed as scikit-learn takes it: of 32 bits."""
+    return seed % 2**32
 
 
 def spread(spectra: Array) -> Array:

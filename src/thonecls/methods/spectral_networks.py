@@ -31,7 +31,7 @@ def fit_network(
         settings["epochs"] = max(1, settings["epochs"] // 2)
     plain = training is None or (training.procedure is PLAIN and training.phases is None)
     options = {**settings, "early_stopping": plain, **change}
-    classifier = PUClassifier(loss, prior=prior, device="cpu", random_state=seed, **options)
+    classifier = PUClassifier(loss, prior=prior, device="cpu", random_state=seed % 2**32, **options)
     x = np.concatenate([data.positive, data.unlabeled])
     classifier.fit(x, np.arange(len(x)) < len(data.positive))
     return Learnt(lambda z: np.asarray(classifier.predict_proba(z)[:, 1]))

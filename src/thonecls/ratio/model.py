@@ -251,10 +251,10 @@ def crossfit_ratio(
     began = time.perf_counter()
     source, rng = as_source(scene), np.random.default_rng(seed)
     positive = _positives(labels, source.shape, rng)
-    known = positive if negatives is None else _with_negatives(positive, negatives, rng)
+    refused = _refused(positive, negatives, rng)
     scenes = scenes_of(source)
     found = coverage or _coverage(positive, source.shape, scenes, answers)
-    seen = _look(source, known, positive, windows_of(looks_of(RULES[found])), rng, bool(folds))
+    seen = _look(source, positive, refused, windows_of(looks_of(RULES[found])), rng, bool(folds))
     labelled, shape = seen.labelled, source.shape
     places = place_folds(labelled, shape, PLACES, scenes)
 
@@ -325,18 +325,18 @@ class _Seen:
 
 def _look(
     source: Source,
-    known: NDArray[np.int64],
     positive: NDArray[np.int64],
+    refused: NDArray[np.int64],
     windows: list[int],
     rng: np.random.Generator,
     around: bool,
 ) -> _Seen:
-    """Read what a fit sees; known: flat indices of all labels, positive: of the class."""
+    """Read what a fit sees; positive, refused: flat indices of the class, and of what is not it."""
     margin = windows[-1] // 2
     rows, columns = INNER
     pool = build_pool(
         source,
-        known,
+        positive,
         side=(rows + 2 * margin, columns + 2 * margin),
         components=COMPONENTS,
         rng=rng,
@@ -344,6 +344,8 @@ def _look(
         whole=WHOLE,
         windows=WINDOWS_OF_SCENE,
         margin=margin,
+        others=refused,
+        about=margin + REACH,
     )
     of_labels, of_u, at = sample(pool, PIXELS, windows, rng)
     is_class = np.isin(pool.pixels, positive)
@@ -400,16 +402,16 @@ def _positives(
     return positive
 
 
-def _with_negatives(
-    positive: NDArray[np.int64], negatives: BoolArray, rng: np.random.Generator
+def _refused(
+    positive: NDArray[np.int64], negatives: BoolArray | None, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Positives, and pixels that are known not to be the class; of very many a part."""
-    refused = np.flatnonzero(negatives)
+    """Flat indices of pixels that are known not to be the class; of very many a part."""
+    refused = np.empty(0, np.int64) if negatives is None else np.flatnonzero(negatives)
     if np.isin(refused, positive).any():
         raise LabelError("a pixel is marked as the class and as not the class: correct one")
     if refused.size > POSITIVES:
         refused = np.sort(rng.choice(refused, POSITIVES, replace=False))
-    return np.union1d(positive, refused)
+    return refused
 
 
 def _coverage(

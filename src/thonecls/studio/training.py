@@ -55,7 +55,7 @@ class Training:
         method = method or self.studio.project.settings.method
         check_method(method)
         if preset is not None and not METHODS[method].learning.presets:
-            raise ConfigError(f"{method} trains no network: leave out the preset")
+            raise ConfigError(f"{method} has no presets: leave the preset out")
         if coverage is not None and not METHODS[method].coverage:
             raise ConfigError(f"{method} has no use for a coverage: leave it out")
         with self._starting:

@@ -235,7 +235,10 @@ def _config_flags(config: Mapping[str, Any], method: Method) -> list[str]:
     """Words for the settings: the preset they come from, and those that differ from it."""
     preset = "collage" if config.get("block") else "fast"  # older runs know no blocks
     if preset not in method.learning.presets:
-        return _flags({"prior": config.get("prior")}, {}) if method.needs_prior else []
+        if method.on != "single spectra":
+            return []
+        asked = {name: config.get(name) for name in method.learning.uses or ()}
+        return _flags(asked, asdict(TrainConfig()))
     words = ["--preset", preset] if preset == "collage" else []
     return words + _flags(config, asdict(method.configure(method.learning.presets[preset])))
 
