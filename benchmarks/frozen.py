@@ -20,6 +20,7 @@ from thonecls.datasets import load_dataset
 from thonecls.method.config import COLLAGE
 from thonecls.method.data import CollageData
 from thonecls.method.fit import fit_on
+from thonecls.scene import FloatArray
 from thonecls.splits import resampled_split
 
 MANY, DRAWS = 384, 3  # collages that stand for the whole scene, and draws of fewer
@@ -43,7 +44,7 @@ def main(
     top, left = ((size - SIDE) // 2 for size in data.scene.shape)
     middle = data.scene.read(slice(top, top + SIDE), slice(left, left + SIDE))
 
-    def mapped(first: int, count: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    def mapped(first: int, count: int) -> FloatArray:
         return seen.model(net, {}, range(first, first + count)).score(middle)
 
     whole = mapped(0, MANY)

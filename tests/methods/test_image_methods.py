@@ -40,10 +40,12 @@ def test_every_method_learns_easy_images(
     options: dict[str, Any] = {"epochs": 8, "batches": 6, "rate": 1e-3}
     if name in ("bce", "imb-nnpu", "lbe"):
         options["epochs"] = 5
+    if name == "ncpu":
+        options["rate"] = 5e-4
     if name == "puet":
         options = {"n_estimators": 20}
     if name in ("dist-pu", "p3mix-c", "p3mix-e"):
-        # P3MIX chooses partners from the tenth epoch on, and soon after knows its labels by heart.
+        # P3MIX chooses partners from the tenth epoch on, and overfits soon after.
         options = {"epochs": 11, "batches": 2, "rate": 5e-4}
     scores = IMAGE_METHODS[name](images, labels, seed, prior=PRIOR, **options)
     assert scores.shape == (100,)
@@ -53,7 +55,7 @@ def test_every_method_learns_easy_images(
     found = evaluate(scores, np.isin(images.test_labels, POSITIVE))
     assert found.auc > 95
     if name not in ("bce", "variational", "lbe"):  # they rank; probabilities are too low so far
-        assert found.accuracy > 85
+        assert found.accuracy > 90
 
 
 def test_the_docs_list_the_catalogue() -> None:

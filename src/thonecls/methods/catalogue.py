@@ -79,7 +79,7 @@ def _loss(name: str, minimises: str, paper: str, constants: str = "", **facts: A
 
 
 def _at_once(minimises: str, paper: str, constants: str = "", **facts: Any) -> Method:
-    """A method that is there in seconds."""
+    """A method that learns at once."""
     return Method(minimises, paper, constants, **{"learning": AT_ONCE, **facts})
 
 

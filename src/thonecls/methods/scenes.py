@@ -93,7 +93,7 @@ def score_spectra(
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What a model that is there in seconds is fitted with, beside scene and positives.
+    """What a model that learns at once is fitted with, beside scene and positives.
 
     negatives, answers: (H, W), as in `LabelInput`; folds: into which labels are left out, 0: none;
     prior: the share of the class, for a method that needs it.
@@ -219,7 +219,7 @@ def measure_network(method: Method, trial: Trial) -> Scored:
 
 
 def measure_at_once(method: Method, trial: Trial) -> Scored:
-    """The score map of a method that is there in seconds; nothing of it needs to be kept."""
+    """The score map of a method that learns at once; nothing of it needs to be kept."""
     options = {"prior": trial.config.prior} if method.needs_prior else {}
     began = time.perf_counter()
     with warnings.catch_warnings():

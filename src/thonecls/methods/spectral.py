@@ -302,7 +302,7 @@ def _by_network(loss: str, data: Samples, seed: int = 0, **options: Any) -> Lear
     """A small network with a loss, as `fit_network` says."""
     from thonecls.methods.spectral_networks import fit_network  # brings torch
 
-    return fit_network(loss, data, seed, **options)
+    return fit_network(loss, data, _state(seed), **options)
 
 
 def scale_scores(raw: Array, positive: Array, scale: float, recall: float = 0.9) -> Array:

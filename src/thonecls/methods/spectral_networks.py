@@ -8,7 +8,7 @@ import numpy as np
 
 from thonecls.images.steps import PLAIN
 from thonecls.methods.classifier import PUClassifier
-from thonecls.methods.image_training import TRAININGS
+from thonecls.methods.image_training import TRAININGS, Training
 from thonecls.methods.spectral import Learnt, Samples
 
 # Those of `PUClassifier`, but half as many spectra in a step: none takes more than ten seconds.
@@ -26,12 +26,12 @@ def fit_network(
     losses that need it; change: other settings of `PUClassifier`.
     """
     settings = dict(SETTINGS)
-    training = TRAININGS.get(loss)
-    if training is not None and training.phases is not None:
+    training = TRAININGS.get(loss, Training())  # an unknown one is refused by the classifier
+    if training.phases is not None:
         settings["epochs"] = max(1, settings["epochs"] // 2)
-    plain = training is None or (training.procedure is PLAIN and training.phases is None)
+    plain = training.procedure is PLAIN and training.phases is None
     options = {**settings, "early_stopping": plain, **change}
-    classifier = PUClassifier(loss, prior=prior, device="cpu", random_state=seed % 2**32, **options)
+    classifier = PUClassifier(loss, prior=prior, device="cpu", random_state=seed, **options)
     x = np.concatenate([data.positive, data.unlabeled])
     classifier.fit(x, np.arange(len(x)) < len(data.positive))
     return Learnt(lambda z: np.asarray(classifier.predict_proba(z)[:, 1]))
