@@ -85,22 +85,31 @@ class PUScores:
 
 
 def evaluate_pu(
-    positive: NDArray[Any], unlabeled: NDArray[Any], *, threshold: float = 0.5
+    positive: NDArray[Any],
+    unlabeled: NDArray[Any],
+    *,
+    threshold: float = 0.5,
+    weights: NDArray[Any] | None = None,
 ) -> PUScores:
     """Scores from the probabilities of held-out positives and of unlabeled pixels, both 1-D.
 
-    puf favours tiny maps: the share is counted as at least one unlabeled pixel.
+    weights: of the unlabeled pixels, where they are no uniform sample. puf favours tiny maps: the
+    share is counted as at least one unlabeled pixel.
 
     >>> evaluate_pu(np.array([0.9] * 9 + [0.1]), np.array([0.8] * 2 + [0.2] * 8)).puf
     4.05
     """
-    positive, unlabeled = positive[np.isfinite(positive)], unlabeled[np.isfinite(unlabeled)]
+    weights = np.ones(unlabeled.shape) if weights is None else weights
+    positive, finite = positive[np.isfinite(positive)], np.isfinite(unlabeled)
+    unlabeled, weights = unlabeled[finite], weights[finite]
     if not (positive.size and unlabeled.size):
         raise LabelError("held-out positives and unlabeled pixels are needed, at least one each")
     recall = float((positive > threshold).mean())
-    share = float((unlabeled > threshold).mean())
+    share = float(np.average(unlabeled > threshold, weights=weights))
     known = np.repeat([True, False], [positive.size, unlabeled.size])
-    pauc = float(roc_auc_score(known, np.concatenate([positive, unlabeled])))
+    counts = np.concatenate([np.ones(positive.size), weights])
+    scores = np.concatenate([positive, unlabeled])
+    pauc = float(roc_auc_score(known, scores, sample_weight=counts))
     value = float(puf(recall, share, 1 / unlabeled.size))
     return PUScores(100 * recall, 100 * share, round(value, 12), 100 * pauc)
 

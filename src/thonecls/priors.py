@@ -99,23 +99,33 @@ def _km(
 
 
 def bbe(
-    positive_scores: NDArray[Any], unlabeled_scores: NDArray[Any], *, delta: float = 0.1
+    positive_scores: NDArray[Any],
+    unlabeled_scores: NDArray[Any],
+    *,
+    delta: float = 0.1,
+    weights: NDArray[Any] | None = None,
 ) -> float:
     """The best-bin estimate from held-out scores: q_u(c) / q_p(c) at the best threshold c.
 
     positive_scores: (n_p,), unlabeled_scores: (n_u,), higher for positives; q is the share of
     scores at or above c. The best c minimises an upper confidence bound of the ratio, at level
-    delta: q_u / q_p + (1.01 / q_p) (√(ln(4/delta) / 2n_u) + √(ln(4/delta) / 2n_p)).
+    delta: q_u / q_p + (1.01 / q_p) (√(ln(4/delta) / 2n_u) + √(ln(4/delta) / 2n_p)). weights: of
+    the unlabeled scores, where they are no uniform sample.
 
     >>> bbe(np.full(50, 2.0), np.array([2.0] * 30 + [1.0] * 70))
     0.3
     """
-    positive, unlabeled = np.sort(positive_scores), np.sort(unlabeled_scores)
+    order = np.argsort(unlabeled_scores)
+    positive, unlabeled = np.sort(positive_scores), unlabeled_scores[order]
     # Between two positive scores q_p stands still and q_u falls: the best c is a positive score.
     # Each counts once, with all that tie with it.
     thresholds = np.unique(positive)
     q_p = 1 - np.searchsorted(positive, thresholds) / positive.size
-    q_u = (unlabeled.size - np.searchsorted(unlabeled, thresholds)) / unlabeled.size
+    below = np.searchsorted(unlabeled, thresholds)
+    q_u = (unlabeled.size - below) / unlabeled.size
+    if weights is not None:
+        total = np.concatenate([[0.0], np.cumsum(weights[order])])
+        q_u = 1 - total[below] / total[-1]
     slack = sum(np.sqrt(np.log(4 / delta) / (2 * n)) for n in (unlabeled.size, positive.size))
     ratio = q_u / q_p
     return float(ratio[np.argmin(ratio + 1.01 / q_p * slack)])

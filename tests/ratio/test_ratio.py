@@ -23,7 +23,7 @@ from thonecls.method.model import Model
 from thonecls.method.novelty import fit_novelty
 from thonecls.method.store import save
 from thonecls.methods.spectral_model import load_model
-from thonecls.metrics import evaluate
+from thonecls.metrics import evaluate, evaluate_pu
 from thonecls.ratio.model import RatioModel, fit_ratio, rule_by, sample, spread_of
 from thonecls.ratio.ratio import (
     CHANCE,
@@ -44,6 +44,7 @@ from thonecls.ratio.ratio import (
     Around,
     Beyond,
     Fitted,
+    Look,
     Ratio,
     _basis,
     beyond_labels,
@@ -62,7 +63,7 @@ from thonecls.ratio.ratio import (
     window_means,
     windows_of,
 )
-from thonecls.scene import FloatArray, Scene, as_scene, standardize
+from thonecls.scene import FloatArray, Scene, as_scene, standardize, whitened_axes
 from thonecls.splits import Coverage, Folds, coverage_of
 
 Mask = NDArray[np.bool_]
@@ -265,8 +266,44 @@ def test_single_pixels_have_a_say_where_windows_know_the_place_and_not_the_class
         looks = {machine.look for machine in ratio.machines}
         assert set(NEAR) <= looks if ratio.near else not set(NEAR) & looks
         assert found.by(RULES["part"], 0.5).near == max(0.5, ratio.near)
-        assert found.by(RULES["all"], 0.5).near == 0
+        assert found.by(FAIR_PART, 0.5).near == 0
     assert shares == [0, 1]
+
+
+@pytest.mark.parametrize("told", [0.0, 2.0])
+def test_single_pixels_have_a_say_where_labels_all_over_are_found_better_with_them(
+    told: float,
+) -> None:
+    """told: by how many deviations single pixels of the class differ, beside what windows show."""
+    rng = np.random.default_rng(0)
+
+    def means(count: int, shift: float) -> dict[int, FloatArray]:
+        single, wide = rng.normal(size=(2, count, 4))
+        single[:, 0] += told * shift
+        wide[:, 1] += 2.5 * shift
+        sizes = windows_of(looks_of(RULES["all"]))
+        return {w: (single if w <= 3 else wide).astype(np.float32) for w in sizes}
+
+    rule = RULES["all"]._replace(looks=MIDDLE[:1] + WIDE[:1])
+    found = fit(means(80, 1.0), means(2000, 0.0), np.ones(4, np.float32), rng, rule=rule)
+    near = found.by(rule).near
+    assert near >= 0.2 if told else near == 0
+    assert found.by(rule, 0.5).near == near  # places have no say
+
+
+def test_a_large_penalty_has_no_say_in_the_map_of_a_rare_class() -> None:
+    rng = np.random.default_rng(0)
+    rule = RULES["patch"]._replace(looks=(Look((1,), 0.0),))
+    kernels = ((rule.looks[0], np.zeros((1, 1), np.float32), 1.0),)
+    used = []
+    for share in (0.2, 0.005, 0.0002):
+        scores = np.where(rng.permutation(20_000) < share * 20_000, 1.0, 0.0)
+        array = np.broadcast_to(scores, (1, 4, 20_000))
+        weights = (np.arange(4.0)[:, None],)
+        ones = np.ones((1, 4, 5))
+        found = Fitted(kernels, weights, ones, ones, ones, array)
+        used.append(found.by(rule).machines[0].weights[0])
+    assert used == [3, 2, 1]  # of STRENGTHS: 0.1, 0.01, 0.001
 
 
 def test_a_cut_is_low_where_there_is_a_gap_and_higher_where_there_is_none() -> None:
@@ -603,10 +640,67 @@ def test_pixels_from_windows_of_a_large_scene_are_known_by_their_place() -> None
         windows=20,
         margin=3,
     )
-    _, of_u, at = sample(pool, 200, [1], np.random.default_rng(1))
+    pool = replace(pool, statistics=replace(pool.statistics, axes=np.eye(2, dtype=np.float32)))
+    _, of_u, at, _ = sample(pool, 200, [1], np.random.default_rng(1))
     place = of_u[1] * pool.statistics.std + pool.statistics.mean
     np.testing.assert_allclose(place, at, atol=1e-3)
     assert len(np.unique(at, axis=0)) > 150
+
+
+def test_of_many_pixels_those_most_like_a_label_are_drawn() -> None:
+    """A rare class is seen whole, the rest stands for all of it; of few pixels none is chosen."""
+    values = np.random.default_rng(0).normal(size=(1, 100, 100)).astype(np.float32)
+    values[0, 40:43, 40:50] = 20  # the class
+    scene = as_scene(np.concatenate([values, values[:, ::-1]]))
+    label = np.array([40 * 100 + 40])
+    rng = np.random.default_rng(0)
+    pool = build_pool(scene, label, side=16, components=2, rng=rng, axes=whitened_axes)
+    _, _, at, sampling = sample(pool, 1000, [1], np.random.default_rng(1))
+    assert sampling is not None
+    assert sampling.mean() == pytest.approx(1, abs=1e-5)
+    of_class = ((at >= [40, 40]) & (at < [43, 50])).all(axis=1)
+    assert of_class.sum() == 30
+    assert sampling[of_class].sum() / len(at) == pytest.approx(30 / 10_000, rel=1e-4)
+    assert len(np.unique(at, axis=0)) == len(at) == 1000
+    assert sample(pool, 4000, [1], np.random.default_rng(1))[3] is None
+
+
+def test_pixels_that_stand_for_several_count_as_often() -> None:
+    rng = np.random.default_rng(0)
+    scores, times = rng.random(200), rng.integers(1, 5, 200)
+    weights = (times / times.mean()).astype(np.float32)
+    repeated, left = np.repeat(scores, times), rng.random(40) / 2 + 0.5
+    assert gap_cut(scores, weights) == gap_cut(repeated)
+    alone, often = (evaluate_pu(left, others) for others in (scores, repeated))
+    weighted = evaluate_pu(left, scores, weights=weights)
+    assert weighted.pauc == pytest.approx(often.pauc) != alone.pauc
+    assert weighted.share == pytest.approx(often.share)
+    at = np.stack([rng.integers(0, 100, 200), np.full(200, 50)], axis=1)
+    labels = np.array([[0, 50], [59, 50]])
+    plain = beyond_labels(repeated, np.repeat(at, times, axis=0), labels, (100, 100), 50)
+    told = beyond_labels(scores, at, labels, (100, 100), 50, weights)
+    assert told.share == pytest.approx(plain.share)
+    assert told[1:] == plain[1:] == ("below", False)
+    # Few that stand for many tell less than many would.
+    heavy = np.where(np.arange(200) < 5, 1e3, 1e-3).astype(np.float32)
+    assert beyond_labels(scores, at, labels, (100, 100), 50, heavy).fair is None
+
+
+def test_a_fit_of_weighted_pixels_is_that_of_repeated_ones() -> None:
+    rng = np.random.default_rng(0)
+    look = {1: rng.normal(size=(300, 3)).astype(np.float32)}
+    times = rng.integers(1, 4, 300)
+    weights = (times / times.mean()).astype(np.float32)
+    repeated = {1: np.repeat(look[1], times, axis=0)}
+    labels = {1: (rng.normal(size=(30, 3)) + 1).astype(np.float32)}
+    rule = RULES["patch"]._replace(looks=(Look((1,), 0.0),), centres=0)
+    spread = np.ones(3, np.float32)
+    whole = fit(labels, repeated, spread, np.random.default_rng(1), rule=rule)
+    short = fit(labels, look, spread, np.random.default_rng(1), rule=rule, sampling=weights)
+    np.testing.assert_allclose(short.held_out, whole.held_out, rtol=1e-3)
+    np.testing.assert_allclose(
+        np.repeat(short.unlabeled, times, axis=2), whole.unlabeled, rtol=1e-3, atol=1e-3
+    )
 
 
 def test_windows_of_a_large_scene_hold_all_that_is_averaged_over() -> None:
@@ -625,7 +719,8 @@ def test_windows_of_a_large_scene_hold_all_that_is_averaged_over() -> None:
         margin=5,
         about=5,
     )
-    of_p, of_u, at = sample(pool, 200, [3, 11], np.random.default_rng(1))
+    pool = replace(pool, statistics=replace(pool.statistics, axes=np.eye(2, dtype=np.float32)))
+    of_p, of_u, at, _ = sample(pool, 200, [3, 11], np.random.default_rng(1))
     assert sorted(pool.pixels) == sorted(labels)
     whole = standardize(scene, pool.statistics)
     for window in (3, 11):

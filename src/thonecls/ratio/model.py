@@ -26,7 +26,9 @@ from thonecls.mosaic import Window
 from thonecls.mosaic import windows_of as scenes_of
 from thonecls.parallel import threaded
 from thonecls.ratio.ratio import (
+    CHUNK,
     FAIR_PART,
+    LEADING,
     MOST_POSITIVES,
     REACH,
     RULES,
@@ -81,7 +83,10 @@ POSITIVES = 5_000  # labels that it is fitted to at most, and as many known nega
 WINDOWS_OF_SCENE = 256  # that stand for a large scene
 INNER = (8, 32)  # rows and columns of such a window that pixels are drawn from: few rows, as each
 # row of each band is another place on disk
-WHOLE = 2**18  # pixels of a scene that is held whole
+WHOLE = 2**18  # pixels of a scene that is held whole, and more of one with few bands
+MANY = 3  # times as many pixels as are drawn: those most like the labels are drawn in any case
+CANDIDATES = 2**18  # pixels that these are chosen from
+MOST_LIKE = 0.25  # of the pixels that are drawn, are those
 FEW_OUT = 10  # folds of labels from all over a scene
 FEW_PLACES, LEAST_NEAR = 6, 0.5  # up to so many with labels, single pixels have so much of a say
 KNOWS_PLACE = 0.5  # of a say for single pixels: from here on, what windows tell is the place
@@ -297,7 +302,8 @@ class _Seen:
     """What a fit sees of a scene: means over windows of its labels and of pixels from anywhere.
 
     labelled: flat indices of the positives; at: (n, 2) rows and columns of the pixels from
-    anywhere; around: what lies about the positives, if it was asked for.
+    anywhere, sampling: how many each of them stands for; around: what lies about the positives, if
+    it was asked for.
     """
 
     positive: dict[int, FloatArray]
@@ -305,6 +311,7 @@ class _Seen:
     unlabeled: dict[int, FloatArray]
     labelled: NDArray[np.int64]
     at: NDArray[np.int64]
+    sampling: FloatArray | None
     around: Around | None
     difference: float
     statistics: BandStatistics
@@ -319,6 +326,7 @@ class _Seen:
             rule=rule,
             around=self.around,
             negative=self.negative,
+            sampling=self.sampling,
             **options,
         )
 
@@ -341,13 +349,13 @@ def _look(
         components=COMPONENTS,
         rng=rng,
         axes=whitened_axes,
-        whole=WHOLE,
+        whole=WHOLE * max(1, COMPONENTS // source.bands),
         windows=WINDOWS_OF_SCENE,
         margin=margin,
         others=refused,
         about=margin + REACH,
     )
-    of_labels, of_u, at = sample(pool, PIXELS, windows, rng)
+    of_labels, of_u, at, sampling = sample(pool, PIXELS, windows, rng)
     is_class = np.isin(pool.pixels, positive)
     of_p, of_n = (
         {w: means[some] for w, means in of_labels.items()} for some in (is_class, ~is_class)
@@ -359,7 +367,7 @@ def _look(
     difference = neighbour_difference(pool.parts, spread)
     of_class = pool.only(np.flatnonzero(is_class))
     near = around_labels(of_class, windows, spread, difference) if around else None
-    return _Seen(of_p, of_n, of_u, labelled, at, near, difference, pool.statistics)
+    return _Seen(of_p, of_n, of_u, labelled, at, sampling, near, difference, pool.statistics)
 
 
 def _beyond(fitted: Fitted, seen: _Seen, shape: tuple[int, int]) -> Beyond:
@@ -367,7 +375,8 @@ def _beyond(fitted: Fitted, seen: _Seen, shape: tuple[int, int]) -> Beyond:
     labelled = seen.labelled
     labels = np.stack(np.divmod(labelled, shape[1]), axis=1)
     told = blocks_of(labelled, shape) if are_crowded(labelled, shape) else labelled
-    return beyond_labels(fitted.strict(), seen.at, labels, shape, len(np.unique(told)))
+    count = len(np.unique(told))
+    return beyond_labels(fitted.strict(), seen.at, labels, shape, count, seen.sampling)
 
 
 def rule_by(
@@ -476,7 +485,7 @@ def _pauc(ratio: Ratio) -> float | None:
     known = np.isfinite(ratio.judged)
     if not known.any():
         return None
-    return round(evaluate_pu(ratio.judged[known], ratio.unlabeled).pauc, 1)
+    return round(evaluate_pu(ratio.judged[known], ratio.unlabeled, weights=ratio.sampling).pauc, 1)
 
 
 def folds_of(
@@ -497,13 +506,18 @@ def folds_of(
 
 def sample(
     pool: Pool, count: int, windows: list[int], rng: np.random.Generator
-) -> tuple[dict[int, FloatArray], dict[int, FloatArray], NDArray[np.int64]]:
+) -> tuple[dict[int, FloatArray], dict[int, FloatArray], NDArray[np.int64], FloatArray | None]:
     """Means over these windows, of a pool's labels and of unlabeled pixels from anywhere.
 
-    And where the latter lie in the scene: rows and columns, (n, 2).
+    And where the latter lie in the scene, rows and columns, (n, 2), and how many each stands for.
+    Where there are many more pixels than are drawn, a part of those that are drawn are the ones
+    most like a label: a uniform sample would hold few of a rare class, or none.
     """
     ends = np.cumsum([len(places) for places in pool.places])
-    drawn = np.sort(rng.choice(ends[-1], min(count, int(ends[-1])), replace=False))
+    drawn, sampling = rng.choice(ends[-1], min(count, int(ends[-1])), replace=False), None
+    if ends[-1] >= MANY * count:
+        drawn, sampling = _most_like_labels(pool, ends, count, rng)
+    drawn = np.sort(drawn)
     part_of = np.searchsorted(ends, drawn, side="right")
 
     def look(number: int) -> list[dict[int, FloatArray]]:
@@ -523,7 +537,42 @@ def sample(
     places = np.concatenate(pool.places)[drawn]
     widths = np.array([part.valid.shape[1] for part in pool.parts])[part_of]
     at = np.stack(np.divmod(places, widths), axis=1) + pool.corners[part_of]
-    return of_p, of_u, at
+    return of_p, of_u, at, sampling
+
+
+def _most_like_labels(
+    pool: Pool, ends: NDArray[np.int64], count: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], FloatArray]:
+    """So many of a pool's places, by number in order, and how many of all each stands for.
+
+    Of `CANDIDATES` places the `MOST_LIKE` are those that lie nearest to a label in the first
+    components; the others are drawn from the rest.
+    """
+    candidates = np.sort(rng.choice(ends[-1], min(CANDIDATES, int(ends[-1])), replace=False))
+    scale = np.sqrt(spread_of(pool.statistics))[:LEADING]
+    labels = np.stack([pool.parts[i].features[:LEADING, r, c] for i, r, c in pool.labels]) * scale
+    if len(labels) > MOST_POSITIVES:
+        labels = labels[rng.choice(len(labels), MOST_POSITIVES, replace=False)]
+    part_of = np.searchsorted(ends, candidates, side="right")
+    away = np.empty(len(candidates), np.float32)
+    for number in np.unique(part_of):
+        own = np.flatnonzero(part_of == number)
+        first = int(ends[number]) - len(pool.places[number])
+        places = pool.places[number][candidates[own] - first]
+        features = pool.parts[number].features
+        pixels = features.transpose(1, 2, 0).reshape(-1, len(features))  # as they lie in memory
+        for start in range(0, own.size, CHUNK):
+            some = slice(start, start + CHUNK)
+            seen = pixels[places[some], : len(scale)] * scale
+            squares = np.square(seen).sum(axis=1)[:, None] - 2 * seen @ labels.T
+            away[own[some]] = (squares + np.square(labels).sum(axis=1)).min(axis=1)
+    near = np.argsort(away, kind="stable")[: round(MOST_LIKE * count)]
+    far = np.setdiff1d(np.arange(len(candidates)), near)
+    far = rng.choice(far, count - len(near), replace=False)
+    stands = np.full(len(candidates), (len(candidates) - len(near)) / len(far), np.float32)
+    stands[near] = 1
+    chosen = np.sort(np.concatenate([near, far]))
+    return candidates[chosen], stands[chosen] / stands[chosen].mean()
 
 
 def around_labels(

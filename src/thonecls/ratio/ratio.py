@@ -32,6 +32,7 @@ FOLDS = 5
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1)  # λ: how freely the ratio may bend, from very to hardly
 NEGATIVES = 1.0  # what known negatives weigh, against all unlabeled pixels
 NEAR_FROM, NEAR_WITHIN = 0.05, 0.1  # how much better single pixels are from where they have a say
+NEAR_SAYS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)  # that they may have where labels lie all over
 GAPS = (0.3, 0.6)  # the lowest cut and the highest of labels from a part of a scene
 GROWTH, STEP = 1.4, 0.1  # a map that grows by less where its cut is so much lower hardly grows
 FEWEST_FAIR = 20  # labels that tell how much of a scene the class covers
@@ -42,6 +43,7 @@ REACH = 4  # pixels to each side over which scores are averaged where neighbours
 LEADING = 8  # components by which it is told how alike they look
 STRICT = (1e-4, 1e-3)  # strengths of fits that call little the class but what labels tell
 LIKE = 0.5  # of what labels left out score: more is taken for the class
+RARE = 0.1  # of λ: a class that covers a smaller share is too rare for so large a λ
 EDGE = 0.1  # of a scene's rows or columns: a narrower strip beyond the labels tells nothing
 BEYOND = 0.05  # of the class, beyond the outermost label on one side: a map's errors may be less
 CHANCE = 0.01  # of as many pixels there, if labels are a fair sample: rarer is not by chance
@@ -75,16 +77,17 @@ WIDE = (Look((21,), 0.0), Look((5, 21), 0.0), Look((3, 9, 31), 0.0), Look((7, 15
 class Rule(NamedTuple):
     """What the ratio looks at, how freely it may bend, and where it is cut.
 
-    looks: beside `NEAR`, where `near` says that these have a say; strengths: some of `STRENGTHS`,
-    over which solutions are averaged; centres: unlabeled pixels that kernels lie around. cut: a
-    part of the mean score of labels that were left out, or how it is found: "fair" where labels
-    are a fair sample of the class (`fair_cut`), "gap" where they are not (`gap_cut`). reason: where
-    that is, in words; why: in what case, unless it is told otherwise.
+    looks: beside `NEAR`, which have a say by how well they find labels of whole places that were
+    left out (near "places"), labels left out at random ("labels"), or none; strengths: some of
+    `STRENGTHS`, over which solutions are averaged; centres: unlabeled pixels that kernels lie
+    around. cut: a part of the mean score of labels that were left out, or how it is found: "fair"
+    where labels are a fair sample of the class (`fair_cut`), "gap" where they are not (`gap_cut`).
+    reason: where that is, in words; why: in what case, unless it is told otherwise.
     """
 
     looks: tuple[Look, ...]
     strengths: tuple[float, ...]
-    near: bool
+    near: Literal["places", "labels"] | None
     centres: int
     cut: float | Literal["fair", "gap"]
     reason: str
@@ -95,7 +98,7 @@ RULES: dict[Coverage, Rule] = {
     "all": Rule(
         MIDDLE + WIDE,
         (1e-4, 1e-3),
-        False,  # places left out say little where every place has labels
+        "labels",  # places left out say little where every place has labels
         1000,
         "fair",
         "about halfway between the background and labels left out of training, and by how much "
@@ -105,7 +108,7 @@ RULES: dict[Coverage, Rule] = {
     "part": Rule(
         MIDDLE + WIDE,
         STRENGTHS,
-        True,
+        "places",
         600,
         "gap",
         "where the map hardly grows any more, between a third and two thirds of the way from the "
@@ -115,7 +118,7 @@ RULES: dict[Coverage, Rule] = {
     "patch": Rule(
         MIDDLE,
         (1e-1,),
-        False,
+        None,
         600,
         0.4,
         "0.4 of the way from the background to labels left out of training, by the most cautious "
@@ -127,6 +130,7 @@ RULES: dict[Coverage, Rule] = {
 # Where labels lie in a part of the scene, and hardly anything like them lies beyond: that is where
 # the class is, and they are a fair sample of it.
 FAIR_PART = RULES["all"]._replace(
+    near=None,
     cut=0.4,
     reason="0.4 of the way from the background to labels left out of training",
     why="hardly anything like the labels lies beyond the outermost of them",
@@ -279,7 +283,8 @@ class Fitted(NamedTuple):
     held_out: (l, s, n_p) what these score; judged: (l, s, n_p) what labels score in the folds that
     were given, averaged over what lies around them if that was told, NaN where no label is left;
     by_place: the same in folds of whole places, not averaged; unlabeled: (l, s, n_u) what others
-    score.
+    score. sampling: (n_u,) how many pixels of the scene each of these stands for, 1 on average;
+    None where all stand for as many.
     """
 
     kernels: tuple[tuple[Look, FloatArray, float], ...]  # of a look: centres and gamma
@@ -288,21 +293,22 @@ class Fitted(NamedTuple):
     judged: Array64
     by_place: Array64
     unlabeled: NDArray[np.floating[Any]]
+    sampling: FloatArray | None = None
 
     def by(self, rule: Rule, least_near: float = 0.0) -> Ratio:
         """The mean of a rule's solutions, and of those that look at single pixels.
 
-        The latter, where a rule has them, have the say that `near_share` gives them, or
-        `least_near`, whichever is more.
+        The latter, where a rule has them, have the say that labels left out give them; where these
+        are left out by places, it is `least_near` at least.
         """
-        near = max(least_near, self.near_share()) if rule.near else 0.0
-        share = np.zeros(self.held_out.shape[:2])
-        for number, (look, _, _) in enumerate(self.kernels):
-            if look in rule.looks:
-                chosen = [STRENGTHS.index(strength) for strength in rule.strengths]
-                share[number, chosen] = (1 - near) / (len(rule.looks) * len(chosen))
-            elif rule.near:
-                share[number] = near / (len(NEAR) * len(STRENGTHS))
+        share, near = self._says(rule.looks, rule.strengths), 0.0
+        if rule.near:
+            single = self._says(NEAR, STRENGTHS)
+            if rule.near == "places":
+                near = max(least_near, self.near_share())
+            else:
+                near = self._near_say(share, single)
+            share = (1 - near) * share + near * single
         machines = tuple(
             Machine(look, centres, gamma, (part @ weights).astype(np.float32))
             for (look, centres, gamma), weights, part in zip(
@@ -314,7 +320,49 @@ class Fitted(NamedTuple):
             np.einsum("ls,lsn->n", share, part)
             for part in (self.held_out, self.judged, self.unlabeled)
         )
-        return Ratio(machines, held_out, judged, others, near)
+        return Ratio(machines, held_out, judged, others, near, self.sampling)
+
+    def _says(self, looks: tuple[Look, ...], strengths: tuple[float, ...]) -> Array64:
+        """What each solution weighs in the mean of some looks: (l, s), the sum is 1."""
+        numbers = [i for i, (look, _, _) in enumerate(self.kernels) if look in looks]
+        chosen = self._able(numbers, strengths)
+        share = np.zeros(self.held_out.shape[:2])
+        share[np.ix_(numbers, chosen)] = 1 / (len(numbers) * len(chosen))
+        return share
+
+    def _near_say(self, wide: Array64, single: Array64) -> float:
+        """The say of single pixels, up to a half, with which labels left out are found best.
+
+        wide, single: what solutions weigh in the mean of either. Best: how often such a label
+        scores above an unlabeled pixel.
+        """
+        left, others = (
+            [np.einsum("ls,lsn->n", share, part) for share in (wide, single)]
+            for part in (self.held_out, self.unlabeled)
+        )
+        found = [
+            evaluate_pu(
+                (1 - say) * left[0] + say * left[1],
+                (1 - say) * others[0] + say * others[1],
+                weights=self.sampling,
+            ).pauc
+            for say in NEAR_SAYS
+        ]
+        return NEAR_SAYS[int(np.argmax(found))]
+
+    def _able(self, looks: list[int], strengths: tuple[float, ...]) -> list[int]:
+        """Which of these strengths tell a class as rare as this from what looks like it.
+
+        The penalty outweighs what other pixels say unless they are a share of about λ of the scene.
+        So where the map of a strength covers far less, what else is in it was never held against
+        it: the largest strength that covers `RARE` λ or more is the last to have a say.
+        """
+        scores = self.unlabeled[looks].mean(axis=0)
+        mapped = np.average(scores > LIKE, axis=1, weights=self.sampling)
+        able = [i for i, strength in enumerate(STRENGTHS) if mapped[i] >= RARE * strength]
+        wanted = [STRENGTHS.index(strength) for strength in strengths]
+        found = [i for i in wanted if i in able]
+        return found or [max((i for i in able if i < min(wanted)), default=0)]
 
     def strict(self) -> NDArray[np.floating[Any]]:
         """What unlabeled pixels score by windows about them and the `STRICT` fits: (n_u,)."""
@@ -336,12 +384,12 @@ class Fitted(NamedTuple):
             )
             if not np.isfinite(left).any():
                 return 0.0
-            found.append(evaluate_pu(left, others).pauc / 100)
+            found.append(evaluate_pu(left, others, weights=self.sampling).pauc / 100)
         return float(np.clip((found[1] - found[0] - NEAR_FROM) / NEAR_WITHIN, 0, 1))
 
 
 class Ratio(NamedTuple):
-    """Machines whose sum has the mean 1 on labels that are left out; else as `Fitted`, (n,).
+    """Machines whose sum has the mean 1 on labels that are left out; else as `Fitted`, (n,) each.
 
     near: how much of a say single pixels have.
     """
@@ -351,6 +399,7 @@ class Ratio(NamedTuple):
     judged: Array64
     unlabeled: Array64
     near: float
+    sampling: FloatArray | None = None
 
 
 def fit(
@@ -365,12 +414,13 @@ def fit(
     around: Around | None = None,
     negative: dict[int, FloatArray] | None = None,
     weights: FloatArray | None = None,
+    sampling: FloatArray | None = None,
 ) -> Fitted:
     """The ratio of positives to unlabeled pixels; both: means (n, k) over every window of a rule.
 
     folds: of the positives, for `judged`, with what lies `around` them if it is told; places: for
     `by_place`; negative: means of pixels that are known not to be the class; weights: (n_p,) of the
-    positives, 1 each unless told.
+    positives, 1 each unless told; sampling: (n_u,) of the unlabeled pixels, as in `Fitted`.
     """
     count, others = (len(next(iter(means.values()))) for means in (positive, unlabeled))
     parts = min(FOLDS, count)
@@ -383,6 +433,7 @@ def fit(
     learnt = [fold != k if parts > 1 else fold == k for k in range(parts)]
     learnt += [np.ones(count, dtype=bool), *judging.apart, *by_place.apart]
     share = np.ones(count, np.float32) if weights is None else weights / weights.mean()
+    root = None if sampling is None else np.sqrt(sampling)[:, None]
     refused = np.arange(0 if negative is None else len(next(iter(negative.values()))))
     if refused.size > MOST_POSITIVES:
         refused = np.sort(rng.permutation(refused)[:MOST_POSITIVES])
@@ -393,7 +444,7 @@ def fit(
         of_p, of_u = see(positive, look, spread), see(unlabeled, look, spread)
         of_n = of_p[:0] if negative is None else see(negative, look, spread)
         middles = np.concatenate([of_p[kept], of_n[refused], of_u[centres]])
-        gamma = WIDTH / max(float(of_u.var(axis=0, dtype=np.float64).sum()), 1e-12)
+        gamma = WIDTH / max(_variance(of_u, sampling), 1e-12)
         basis = _basis(middles, gamma)
         p, n = (_features(x, middles, gamma, basis) for x in (of_p, of_n))
         # The largest array by far: its memory is taken once, for all looks.
@@ -404,6 +455,8 @@ def fit(
             near = near.reshape(*around.weights.shape, -1)
             smoothed = np.einsum("nm,nmc->nc", around.weights, near) @ basis
         means = np.stack([share[some] @ p[some] / max(share[some].sum(), 1e-6) for some in learnt])
+        if root is not None:
+            u *= root  # what a pixel stands for counts for its square
         found = solve(means, u, STRENGTHS, n)
         first = parts + 1 + len(judging.apart)
         held_out, judged, left = (
@@ -416,6 +469,8 @@ def fit(
         )
         scale = np.maximum((held_out * share).mean(axis=1, keepdims=True), LEAST)
         scores = found[:, parts].astype(np.float32) @ u.T
+        if root is not None:
+            scores /= root[:, 0]
         solution = found[:, parts] @ basis.T.astype(np.float64)
         solved.append(tuple(x / scale for x in (solution, held_out, judged, left, scores)))
         kernels.append((look, middles, gamma))
@@ -424,7 +479,15 @@ def fit(
     for part, given in ((judged, judging), (left, by_place)):
         alone = ~np.array([some.any() for some in given.apart])
         part[..., alone[given.fold]] = np.nan
-    return Fitted(tuple(kernels), tuple(solutions), held_out, judged, left, scores)
+    return Fitted(tuple(kernels), tuple(solutions), held_out, judged, left, scores, sampling)
+
+
+def _variance(seen: FloatArray, sampling: FloatArray | None) -> float:
+    """The sum of the variances of what is seen: (n, d)."""
+    if sampling is None:
+        return float(seen.var(axis=0, dtype=np.float64).sum())
+    mean = np.average(seen, axis=0, weights=sampling)
+    return float(np.average(np.square(seen - mean), axis=0, weights=sampling).sum())
 
 
 class Beyond(NamedTuple):
@@ -445,13 +508,15 @@ def beyond_labels(
     labels: NDArray[np.int64],
     shape: tuple[int, int],
     count: int,
+    sampling: FloatArray | None = None,
 ) -> Beyond:
     """Whether the class goes on beyond the labels, so that they come from a part of it.
 
     scores: (m,) of unlabeled pixels by the strictest fit, 1 being a label left out; at: (m, 2) and
     labels: (n, 2) rows and columns in a scene of this shape; count: how many labels tell on their
-    own. Labels that are drawn from the class at random, wherever it is, leave 1 / (n + 1) of it
-    beyond the outermost on average, however it lies and in how many places.
+    own; sampling: of the pixels, as in `Fitted`. Labels that are drawn from the class at random,
+    wherever it is, leave 1 / (n + 1) of it beyond the outermost on average, however it lies and in
+    how many places.
 
     >>> at, labels = np.array([[row, 50] for row in range(100)]), np.array([[3, 50], [49, 50]])
     >>> beyond_labels(np.ones(100), at, labels, (100, 100), 100)
@@ -465,15 +530,19 @@ def beyond_labels(
         "left of": (first[1] / shape[1], at[:, 1] < first[1]),
         "right of": (1 - (last[1] + 1) / shape[1], at[:, 1] > last[1]),
     }
+    sampling = np.ones(scores.shape, np.float32) if sampling is None else sampling
+    counted = sampling * like
     found = {
-        side: int(like[outside].sum()) if strip > EDGE else 0
+        side: float(counted[outside].sum()) if strip > EDGE else 0.0
         for side, (strip, outside) in sides.items()
     }
-    side, total = max(found, key=lambda side: found[side]), int(like.sum())
-    share = found[side] / max(1, total)
+    side = max(found, key=lambda side: found[side])
+    share = found[side] / max(1e-9, float(counted.sum()))
+    # As many of equal weight would tell as much (Kish).
+    total = round(float(counted.sum() ** 2 / max(1e-9, float(np.square(counted).sum()))))
     if total < FEWEST_LIKE:
         return Beyond(share, side, None)
-    by_chance = chance_beyond(found[side], total, count) > CHANCE
+    by_chance = chance_beyond(round(share * total), total, count) > CHANCE
     return Beyond(share, side, share <= BEYOND or by_chance)
 
 
@@ -496,28 +565,36 @@ def fair_cut(ratio: Ratio) -> float:
     """
     if len(ratio.held_out) < FEWEST_FAIR:
         return 0.5
-    share = min(1.0, bbe(ratio.held_out, ratio.unlabeled))
-    return (0.5 + float(np.quantile(ratio.unlabeled, 1 - share))) / 2
+    share = min(1.0, bbe(ratio.held_out, ratio.unlabeled, weights=ratio.sampling))
+    if ratio.sampling is None:
+        cut = np.quantile(ratio.unlabeled, 1 - share)
+    else:
+        scores, weights = ratio.unlabeled, ratio.sampling
+        cut = np.quantile(scores, 1 - share, weights=weights, method="inverted_cdf")
+    return (0.5 + float(cut)) / 2
 
 
-def gap_cut(scores: Array64) -> float:
+def gap_cut(scores: Array64, sampling: FloatArray | None = None) -> float:
     """The lowest cut of `GAPS` that maps less than `GROWTH` times as much as one that is `STEP` up.
 
-    scores: of unlabeled pixels. Where many score a little, a low cut would map them all, and the
-    cut rises; where there is a gap between the class and the rest, it is low, and finds what
-    differs somewhat from the labels.
+    scores: of unlabeled pixels; sampling: as in `Fitted`. Where many score a little, a low cut
+    would map them all, and the cut rises; where there is a gap between the class and the rest, it
+    is low, and finds what differs somewhat from the labels.
 
     >>> two_kinds, all_between = np.array([0.0] * 90 + [1.0] * 10), np.linspace(0, 0.62, 100)
     >>> gap_cut(two_kinds), gap_cut(all_between)
     (0.3, 0.6)
     """
-    ordered = np.sort(scores)
+    order = np.argsort(scores)
+    ordered = scores[order]
+    counts = np.ones(len(order)) if sampling is None else sampling[order].astype(np.float64)
+    above = np.append(np.cumsum(counts[::-1])[::-1], 0.0)
 
-    def mapped(cut: float) -> int:
-        return len(ordered) - int(np.searchsorted(ordered, cut, side="right"))
+    def mapped(cut: float) -> float:
+        return float(above[np.searchsorted(ordered, cut, side="right")])
 
     for cut in np.arange(*GAPS, 0.01).tolist():
-        if mapped(cut) < GROWTH * mapped(cut + STEP) + 1e-5 * len(ordered):
+        if mapped(cut) < GROWTH * mapped(cut + STEP) + 1e-5 * above[0]:
             return float(cut)
     return GAPS[1]
 
@@ -526,7 +603,7 @@ def cut_of(ratio: Ratio, rule: Rule) -> float:
     """Where a rule cuts a ratio."""
     if rule.cut == "fair":
         return fair_cut(ratio)
-    return gap_cut(ratio.unlabeled) if rule.cut == "gap" else float(rule.cut)
+    return gap_cut(ratio.unlabeled, ratio.sampling) if rule.cut == "gap" else float(rule.cut)
 
 
 def _basis(centres: FloatArray, gamma: float) -> FloatArray:
