@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -112,14 +112,34 @@ def test_training_leaves_the_global_random_state_alone(
 
 
 @pytest.mark.learning
-def test_learns_an_easy_scene(seed: int) -> None:
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_learns_an_easy_scene(seed: int, precision: Literal["float32", "bfloat16"]) -> None:
     data = synthetic(height=40, width=40, bands=12, seed=1)
     split = paper_split(data.truth, 1, positives=40, unlabeled=400)
-    config = TrainConfig(epochs=20, batches=4, rate=2e-2, width=0.25, device="cpu")
+    easy = TrainConfig(epochs=20, batches=4, rate=2e-2, width=0.25, device="cpu")
+    config = replace(easy, precision=precision)
     generator = torch.Generator().manual_seed(seed)
     model = fit(data.scene, split.labels, config=config, generator=generator)
     scores = evaluate(model.score(data.scene), data.truth == 1, split.test)
     assert scores.f1 > 80  # all positive: 32
+
+
+@pytest.mark.parametrize("block", [0, 8])
+def test_a_step_in_bfloat16_differs_by_rounding_alone(
+    field_scene: Dataset, few_positives: Mask, tiny: TrainConfig, block: int
+) -> None:
+    """Of the whole scene and of a collage; the model is in float32, and so is its score."""
+    models = []
+    for precision in ("float32", "bfloat16"):
+        config = replace(tiny, epochs=1, batches=1, block=block, precision=precision)
+        generator = torch.Generator().manual_seed(0)
+        models.append(fit(field_scene.scene, few_positives, config=config, generator=generator))
+    full, half = (model.score(field_scene.scene) for model in models)
+    assert half.dtype == np.float32
+    np.testing.assert_allclose(half, full, atol=0.02)
+    assert weights(models[1]).dtype == torch.float32
+    assert not torch.equal(weights(models[0]), weights(models[1]))
+    assert models[1].training["config"]["precision"] == "bfloat16"
 
 
 def test_history_has_a_figure_for_every_epoch(

@@ -32,6 +32,23 @@ def test_the_groups_of_the_norms_scale_with_the_width() -> None:
     assert [m.num_channels for m in norms] == [32, 32, 64, 96, 128]
 
 
+@pytest.mark.parametrize("pixels", [20, 600])
+def test_logits_in_half_precision_differ_by_rounding_alone(pixels: int) -> None:
+    """With few pixels the decoder is evaluated at each of them, with many everywhere."""
+    torch.manual_seed(0)
+    net, cube = FreeOCNet(5, width=0.5), torch.randn(1, 5, 30, 30)
+    valid = torch.rand(1, 1, 30, 30) > 0.2
+    chosen = torch.randperm(900)[:pixels]
+    for mask in (None, valid):
+        full = net.logits_at(cube, chosen, mask), net.features_at(cube, chosen, mask)
+        with torch.autocast("cpu", torch.bfloat16):
+            half = net.logits_at(cube, chosen, mask), net.features_at(cube, chosen, mask)
+        for a, b in zip(full, half, strict=True):
+            assert b.dtype == torch.float32
+            assert not torch.equal(a, b)
+            torch.testing.assert_close(b, a, rtol=0.05, atol=0.05)
+
+
 def test_spatial_gate_sees_max_then_mean() -> None:
     net = FreeOCNet(2, width=0.25)
     gate = next(m for m in net.modules() if isinstance(m, SpatialGate))

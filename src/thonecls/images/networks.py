@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from thonecls.errors import ConfigError, SceneError
+from thonecls.method.taylor import at_least_float32
 
 TABLE_WIDTHS = (300, 300, 300)  # our choice; the paper has no tables
 
@@ -47,7 +48,7 @@ class StagedNet(nn.Module):
 
     def logits(self, features: Tensor, stages: int) -> Tensor:
         """Logits (n,) from features after so many stages, by the stages that remain."""
-        outputs: Tensor = self.stages[stages:](features)
+        outputs = at_least_float32(self.stages[stages:](features))
         return outputs[:, -1] - outputs[:, 0] if outputs.shape[1] > 1 else outputs[:, 0]
 
     def readout(self, features: Tensor) -> Tensor:

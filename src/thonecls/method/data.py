@@ -396,7 +396,7 @@ def logits_at(
 ) -> tuple[Tensor, Tensor]:
     """Logits at positive and at unlabeled pixels of a cube (N, C, H, W), and nowhere else."""
     assert isinstance(net, FreeOCNet)
-    with torch.autocast(cube.device.type, torch.bfloat16, enabled=cube.device.type == "cuda"):
+    with _half(cube.device.type):
         logits = net.logits_at(cube, torch.cat(pixels), valid).float()
     positive, unlabeled = logits.split([len(part) for part in pixels])
     return positive, unlabeled
@@ -407,10 +407,16 @@ def features_at(
 ) -> tuple[Tensor, Tensor]:
     """As `logits_at`, but what the head reads there: (n, width) of either kind."""
     assert isinstance(net, FreeOCNet)
-    with torch.autocast(cube.device.type, torch.bfloat16, enabled=cube.device.type == "cuda"):
+    with _half(cube.device.type):
         features = net.features_at(cube, torch.cat(pixels), valid).float()
     positive, unlabeled = features.split([len(part) for part in pixels])
     return positive, unlabeled
+
+
+def _half(kind: str) -> torch.autocast:
+    """On a GPU half precision, elsewhere what the step has asked for."""
+    enabled = kind == "cuda" or torch.is_autocast_enabled(kind)
+    return torch.autocast(kind, torch.bfloat16, enabled=enabled)
 
 
 def _new_net(

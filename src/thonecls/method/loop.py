@@ -108,7 +108,9 @@ def _step_(
     """One step: loss, gradient, clipping, the optimiser, and the teacher's average."""
     for group in state.optimizer.param_groups:
         group["lr"] = procedure.rate(config, state.epoch)
-    step_losses = procedure.step_losses(state, data, batch, config)
+    kind = next(state.student.parameters()).device.type
+    with torch.autocast(kind, torch.bfloat16, enabled=config.precision == "bfloat16"):
+        step_losses = procedure.step_losses(state, data, batch, config)
     state.optimizer.zero_grad()
     step_losses.loss.backward()
     norm = torch.nn.utils.clip_grad_norm_(state.student.parameters(), config.clip)

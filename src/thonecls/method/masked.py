@@ -63,6 +63,7 @@ class _MaskedNorm(Function):
 
     @staticmethod
     @torch.amp.custom_fwd(device_type="cuda", cast_inputs=torch.float32)  # type: ignore[untyped-decorator]
+    @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.float32)  # type: ignore[untyped-decorator]
     def forward(
         ctx: Any, features: Tensor, valid: Tensor, weight: Tensor, bias: Tensor, norm: SceneNorm
     ) -> Tensor:
@@ -74,6 +75,7 @@ class _MaskedNorm(Function):
 
     @staticmethod
     @torch.amp.custom_bwd(device_type="cuda")  # type: ignore[untyped-decorator]
+    @torch.amp.custom_bwd(device_type="cpu")  # type: ignore[untyped-decorator]
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         centred, valid, weight, inverse = ctx.saved_tensors
         of_bias = gradient.sum((0, 2, 3))
@@ -101,6 +103,7 @@ class MaskedPools(Function):
 
     @staticmethod
     @torch.amp.custom_fwd(device_type="cuda", cast_inputs=torch.float32)  # type: ignore[untyped-decorator]
+    @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.float32)  # type: ignore[untyped-decorator]
     def forward(ctx: Any, features: Tensor, valid: Tensor) -> tuple[Tensor, Tensor]:
         mean = sum_over(features, valid) / valid.sum()
         # Added, as masked_fill takes ten times as long where channels come last.
@@ -113,6 +116,7 @@ class MaskedPools(Function):
 
     @staticmethod
     @torch.amp.custom_bwd(device_type="cuda")  # type: ignore[untyped-decorator]
+    @torch.amp.custom_bwd(device_type="cpu")  # type: ignore[untyped-decorator]
     def backward(ctx: Any, of_mean: Tensor, of_largest: Tensor) -> tuple[Tensor, None]:
         features, valid, windows, places = ctx.saved_tensors
         of_features = torch.empty_like(features)

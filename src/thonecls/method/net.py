@@ -26,6 +26,7 @@ from torch.nn.functional import (
 )
 
 from thonecls.method.masked import MaskedPools, SceneNorm
+from thonecls.method.taylor import at_least_float32
 
 WIDTHS = (64, 128, 192, 256)
 DECODER_WIDTH = 128
@@ -133,23 +134,30 @@ class FreeOCNet(nn.Module):
         """
         readout, bias = self.head.weight[:, :, 0, 0], self.head.bias
         assert bias is not None
-        maps = self.encode(cube, valid)
-        if len(pixels) > MANY * cube[:, 0].numel():
-            logits = self._decode(maps, 0, readout).flatten().index_select(0, pixels)
-        else:
-            logits = self._decode_at(maps, 0, pixels, readout)[:, 0]
-        return logits + bias
+        maps = self._encode_in_full(cube, valid)
+        with torch.autocast(cube.device.type, enabled=False):
+            if len(pixels) > MANY * cube[:, 0].numel():
+                logits = self._decode(maps, 0, readout).flatten().index_select(0, pixels)
+            else:
+                logits = self._decode_at(maps, 0, pixels, readout)[:, 0]
+            return logits + bias
 
     def features_at(self, cube: Tensor, pixels: Tensor, valid: Tensor | None = None) -> Tensor:
         """What the head reads at some pixels: (n, width); `readout` makes logits of it."""
-        maps = self.encode(cube, valid)
-        if len(pixels) > MANY * cube[:, 0].numel():
-            return self._decode(maps, 0, None).movedim(1, 3).flatten(0, 2).index_select(0, pixels)
-        return self._decode_at(maps, 0, pixels, None)
+        maps = self._encode_in_full(cube, valid)
+        with torch.autocast(cube.device.type, enabled=False):
+            if len(pixels) > MANY * cube[:, 0].numel():
+                everywhere = self._decode(maps, 0, None).movedim(1, 3).flatten(0, 2)
+                return everywhere.index_select(0, pixels)
+            return self._decode_at(maps, 0, pixels, None)
 
     def readout(self, features: Tensor) -> Tensor:
         """Logits (n,) of features (n, width)."""
         return linear(features, self.head.weight[:, :, 0, 0], self.head.bias)[:, 0]
+
+    def _encode_in_full(self, cube: Tensor, valid: Tensor | None) -> list[Tensor]:
+        """As `encode`, in float32 also inside autocast: products of weights are not cast there."""
+        return [at_least_float32(features) for features in self.encode(cube, valid)]
 
     def encode(self, cube: Tensor, valid: Tensor | None = None) -> list[Tensor]:
         """cube: (N, C, H, W) -> four (N, width, rows, columns) maps at strides 1, 2, 4, 8."""
