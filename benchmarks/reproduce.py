@@ -175,6 +175,7 @@ PARTS: dict[str, Part] = {
     "labels": Part(replace(LABELS, places=IP[1:]), SEEDS, BRIEF, name="labels"),
     "images": Part(_rgb(RGB), 3, name="table-rgb", repeated=("Taylor",)),
     "images-more": Part(_rgb(MORE_RGB), name="table-rgb"),
+    "views": Part(STUDIES["views"], SEEDS),
     "fashion": Part(STUDIES["fashion"], SEEDS),
     "pavia": Part(
         replace(STUDIES["table-ip-pu"], places=(("pavia-university", 2), ("pavia-university", 8))),

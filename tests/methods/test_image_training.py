@@ -70,7 +70,7 @@ def weights(model: ItemModel) -> torch.Tensor:
     return torch.cat([p.detach().flatten() for p in model.net.parameters()])
 
 
-@pytest.mark.parametrize("name", sorted(TRAININGS))
+@pytest.mark.parametrize("name", sorted(TRAININGS.keys() - {"t-honecls-views"}))  # images alone
 def test_same_seed_same_bits(table: Table, name: str) -> None:
     before = torch.get_rng_state()
     one, same, other = train(table, name), train(table, name), train(table, name, seed=1)

@@ -263,6 +263,16 @@ STUDIES: dict[str, Study] = {
         metrics=("accuracy",),
         curves=("loss", "accuracy"),
     ),
+    "views": Study(
+        "Two views of each image, against none; steps in bfloat16",
+        (("cifar10", ALL),),
+        {
+            label: {"positives": 900, "method": method, "precision": "bfloat16"}
+            for label, method in (("Taylor", "taylor"), ("two views", "t-honecls-views"))
+        },
+        metrics=("accuracy",),
+        curves=("loss", "accuracy"),
+    ),
     "maps": Study("Distribution maps", (*HONGHU, *HANCHUAN, *LONGKOU), METHODS, maps=True),
     "collage": Study(
         "The whole scene at every step, or a collage of its blocks",

@@ -43,7 +43,10 @@ ON_IMAGES = Learning(
     "images:score_images",
     "images:measure_network",
     "images:network_settings",
-    uses=("batches", "device", "epochs", "order", "rate", "unlabeled", "weight_decay"),
+    uses=(
+        *("batches", "device", "epochs", "order", "precision", "rate", "unlabeled"),
+        "weight_decay",
+    ),
 )
 TREES = Learning(
     "images",
@@ -149,6 +152,13 @@ CATALOGUE: dict[str, tuple[Method, ...]] = {
             "Taylor variational loss + KL to an EMA teacher",
             "Zhao 2023",
             "order 1, on STL-10 3, β 0.5, α 0.99",
+        ),
+    ),
+    "t-honecls-views": (
+        _images(
+            "as t-honecls; student and teacher see other views of each image",
+            "ours",
+            "mirrored, moved by up to 4 pixels, rate 3e-4; else as t-honecls",
         ),
     ),
     "taylor": (

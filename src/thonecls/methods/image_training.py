@@ -25,6 +25,7 @@ from thonecls.methods.dist_pu import DistPU
 from thonecls.methods.lbe import LBE, with_propensity
 from thonecls.methods.ncpu import NcPU, twins
 from thonecls.methods.p3mix import P3MIX
+from thonecls.methods.views import VIEWS
 
 MIX = 0.3  # weight of vPU's MixUp
 
@@ -67,6 +68,8 @@ _P3MIX: dict[str, Any] = {"epochs": 200, "batches": 20, "rate": 5e-5, "weight_de
 TRAININGS = {
     "taylor": Training(),
     "t-honecls": Training({"ema": True, "beta": 0.5}),
+    # The rate at which vPU learns: no image is seen twice, so that larger steps do not memorise.
+    "t-honecls-views": Training({"ema": True, "beta": 0.5, "rate": 3e-4}, procedure=VIEWS),
     **{name: Training({"loss": name}) for name in LOSSES if name not in ("taylor", "vpu")},
     "tce": Training({"loss": "tce", "order": 6}),
     "oc": Training({"loss": "oc", "warmup": 20, "warmup_loss": "oc-warmup"}),

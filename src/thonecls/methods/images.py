@@ -121,7 +121,7 @@ def image_settings(method: str, dataset: str, **change: Any) -> TrainConfig:
     own: dict[str, Any] = {"unlabeled": spec.drawn}
     if spec.rate is not None:
         own["rate"] = spec.rate
-    if method in ("taylor", "t-honecls"):
+    if method in ("taylor", "t-honecls", "t-honecls-views"):
         own["order"] = spec.order
     if method == "vpu":
         own["rate"] = spec.vpu_rate
