@@ -623,8 +623,37 @@ def test_the_rule_follows_what_lies_beyond_labels(monkeypatch: pytest.MonkeyPatc
     assert rule_by(ends, "part", 30, fitted) == ("part", FAIR_PART)
     assert rule_by(ends, "part", 9, fitted) == ("part", RULES["part"])  # too few places to tell
     assert rule_by(unknown, "part", 30, fitted) == ("part", RULES["part"])
+    # Labels that are sparse in a patch; of few of them chance leaves much beyond.
+    hardly = Beyond(0.02, "above", True)
+    assert rule_by(hardly, "patch", 4, fitted) == ("part", FAIR_PART)
+    for beyond in (goes_on, unknown, ends):
+        assert rule_by(beyond, "patch", 4, fitted) == ("patch", RULES["patch"])
     windows_know["share"] = 0.7
     assert rule_by(ends, "part", 30, fitted) == ("part", RULES["part"])
+    assert rule_by(hardly, "patch", 4, fitted) == ("patch", RULES["patch"])
+
+
+@pytest.mark.learning
+def test_sparse_labels_of_a_class_that_fills_one_field_are_a_fair_sample(seed: int) -> None:
+    """As many side by side may be a plot of a class that goes on."""
+    rng = np.random.default_rng(seed)
+    spectra = rng.normal(size=(6, 100, 100)).astype(np.float32)
+    field = np.zeros((100, 100), dtype=bool)
+    field[40:64, 40:62] = True
+    spectra[:2, field] += 3
+    sparse, plot = np.zeros((2, 100, 100), dtype=bool)
+    sparse.flat[rng.choice(np.flatnonzero(field), 90, replace=False)] = True
+    plot[45:55, 45:54] = True
+    model = fit_ratio(as_scene(spectra), sparse, seed=seed)
+    assert model.training["coverage"] == "part"
+    assert model.training["beyond"]["fair"]
+    assert evaluate(model.score(spectra), field, ~sparse).f1 > 90
+    dense = fit_ratio(as_scene(spectra), plot, seed=seed).training
+    assert dense["coverage"] == "patch"
+    assert "beyond" not in dense
+    few = np.zeros_like(plot)
+    few[[45, 50, 52], [50, 44, 57]] = True
+    assert fit_ratio(as_scene(spectra), few, seed=seed).training["coverage"] == "patch"
 
 
 def test_pixels_from_windows_of_a_large_scene_are_known_by_their_place() -> None:

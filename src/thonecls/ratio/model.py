@@ -26,6 +26,7 @@ from thonecls.mosaic import Window
 from thonecls.mosaic import windows_of as scenes_of
 from thonecls.parallel import threaded
 from thonecls.ratio.ratio import (
+    BEYOND,
     CHUNK,
     FAIR_PART,
     LEADING,
@@ -259,7 +260,11 @@ def crossfit_ratio(
     refused = _refused(positive, negatives, rng)
     scenes = scenes_of(source)
     found = coverage or _coverage(positive, source.shape, scenes, answers)
-    seen = _look(source, positive, refused, windows_of(looks_of(RULES[found])), rng, bool(folds))
+    answered = answers is not None and bool(answers.flat[positive].any())
+    tested = coverage is None and not scenes and not answered
+    sparse = tested and found == "patch" and not are_crowded(positive, source.shape)
+    asked = RULES["part" if sparse else found]
+    seen = _look(source, positive, refused, windows_of(looks_of(asked)), rng, bool(folds))
     labelled, shape = seen.labelled, source.shape
     places = place_folds(labelled, shape, PLACES, scenes)
 
@@ -268,17 +273,17 @@ def crossfit_ratio(
         weights = _weights(labelled, None if coverage == "all" else answers)
         return seen.fit(rule, rng, folds=judging, places=places, weights=weights), judging
 
-    rule = RULES[found]
-    fitted, folds_ = fit_by(found, rule)
+    rule, beyond = RULES[found], None
+    fitted, folds_ = fit_by(found, asked)
     blocks = len(np.unique(blocks_of(labelled, shape)))
-    beyond = None
-    answered = answers is not None and bool(answers.flat[labelled].any())
-    if coverage is None and found != "patch" and not scenes and not answered:
+    if tested and (sparse or found != "patch"):
         beyond = _beyond(fitted, seen, shape)
         found, better = rule_by(beyond, found, blocks, fitted)
         if better is not rule:
             rule = better  # its windows are the same
             fitted, folds_ = fit_by(found, rule)
+        if found == "patch":
+            beyond = None  # it has decided nothing
     goes_on = beyond is not None and beyond.fair is False
     ratio = fitted.by(rule, LEAST_NEAR if goes_on or blocks <= FEW_PLACES else 0.0)
     cut = cut_of(ratio, rule)
@@ -386,8 +391,12 @@ def rule_by(
 
     Where the class goes on, labels come from a part of it, wherever they lie. Where it does not,
     labels in a part of the scene are a fair sample, unless places left out say that windows know
-    the place.
+    the place. So are labels that are sparse in a patch, if so little lies beyond them that it needs
+    no chance: of a few labels chance would leave anything.
     """
+    if coverage == "patch":
+        told = beyond.fair and beyond.share <= BEYOND and fitted.near_share() < KNOWS_PLACE
+        return ("part", FAIR_PART) if told else (coverage, RULES[coverage])
     if beyond.fair is False:
         return "part", RULES["part"]
     told = beyond.fair and blocks >= LABELLED_BLOCKS
