@@ -114,6 +114,23 @@ def evaluate_pu(
     return PUScores(100 * recall, 100 * share, round(value, 12), 100 * pauc)
 
 
+def share_below(
+    scores: NDArray[Any], others: NDArray[Any], weights: NDArray[Any] | None = None
+) -> NDArray[np.float64]:
+    """The share of the others that score less than each, (n,); those that tie count half.
+
+    weights: of the others, where they are no uniform sample.
+
+    >>> share_below(np.array([0.0, 2.0, 9.0]), np.array([1.0, 2.0, 2.0, 3.0])).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    order = np.argsort(others)
+    counts = np.ones(len(order)) if weights is None else weights[order].astype(np.float64)
+    below = np.append(0.0, np.cumsum(counts))
+    first, last = (np.searchsorted(others[order], scores, side) for side in ("left", "right"))
+    return np.asarray((below[first] + below[last]) / (2 * below[-1]))
+
+
 def puf(
     recall: float | NDArray[np.float64], share: float | NDArray[np.float64], floor: float
 ) -> NDArray[np.float64]:

@@ -122,9 +122,10 @@ def bbe(
     thresholds = np.unique(positive)
     q_p = 1 - np.searchsorted(positive, thresholds) / positive.size
     below = np.searchsorted(unlabeled, thresholds)
-    q_u = (unlabeled.size - below) / unlabeled.size
-    if weights is not None:
-        total = np.concatenate([[0.0], np.cumsum(weights[order])])
+    if weights is None:
+        q_u = (unlabeled.size - below) / unlabeled.size
+    else:
+        total = np.append(0.0, np.cumsum(weights[order], dtype=np.float64))
         q_u = 1 - total[below] / total[-1]
     slack = sum(np.sqrt(np.log(4 / delta) / (2 * n)) for n in (unlabeled.size, positive.size))
     ratio = q_u / q_p

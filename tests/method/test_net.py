@@ -43,6 +43,7 @@ def test_logits_in_half_precision_differ_by_rounding_alone(pixels: int) -> None:
         full = net.logits_at(cube, chosen, mask), net.features_at(cube, chosen, mask)
         with torch.autocast("cpu", torch.bfloat16):
             half = net.logits_at(cube, chosen, mask), net.features_at(cube, chosen, mask)
+            assert net.readout(half[1]).dtype == torch.float32
         for a, b in zip(full, half, strict=True):
             assert b.dtype == torch.float32
             assert not torch.equal(a, b)

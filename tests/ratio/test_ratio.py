@@ -23,15 +23,24 @@ from thonecls.method.model import Model
 from thonecls.method.novelty import fit_novelty
 from thonecls.method.store import save
 from thonecls.methods.spectral_model import load_model
-from thonecls.metrics import evaluate, evaluate_pu
-from thonecls.ratio.model import RatioModel, fit_ratio, rule_by, sample, spread_of
-from thonecls.ratio.ratio import (
+from thonecls.metrics import evaluate, evaluate_pu, share_below
+from thonecls.priors import bbe
+from thonecls.ratio.cuts import (
     CHANCE,
-    EACH,
     EDGE,
-    FAIR_PART,
     FEWEST_LIKE,
     GAPS,
+    Beyond,
+    beyond_labels,
+    chance_beyond,
+    cut_of,
+    fair_cut,
+    gap_cut,
+)
+from thonecls.ratio.model import RatioModel, fit_ratio, rule_by
+from thonecls.ratio.ratio import (
+    EACH,
+    FAIR_PART,
     MIDDLE,
     MOST_POSITIVES,
     NEAR,
@@ -42,16 +51,11 @@ from thonecls.ratio.ratio import (
     STRENGTHS,
     WIDE,
     Around,
-    Beyond,
     Fitted,
     Look,
     Ratio,
     _basis,
-    beyond_labels,
-    chance_beyond,
-    cut_of,
     fit,
-    gap_cut,
     gaussian_kernel,
     looks_of,
     means_at,
@@ -60,9 +64,11 @@ from thonecls.ratio.ratio import (
     see,
     smooth,
     solve,
+    spread_of,
     window_means,
     windows_of,
 )
+from thonecls.ratio.sampling import sample
 from thonecls.scene import FloatArray, Scene, as_scene, standardize, whitened_axes
 from thonecls.splits import Coverage, Folds, coverage_of
 
@@ -289,6 +295,19 @@ def test_single_pixels_have_a_say_where_labels_all_over_are_found_better_with_th
     near = found.by(rule).near
     assert near > 0 if told else near == 0
     assert found.by(rule, 0.5).near == near  # places have no say
+    # Labels that lie side by side tell no more than one, and a few labels tell nothing.
+    together = found._replace(groups=np.arange(80) // 8)
+    assert together.by(rule).near == 0
+    some = found.held_out[..., :19]
+    assert found._replace(held_out=some, judged=some, by_place=some).by(rule).near == 0
+    # Single pixels that are better by chance alone have no say.
+    luck = np.random.default_rng(1).random((2, 40))
+    luck[1] = luck[0] + np.where(np.arange(40) < 22, 0.01, -0.01)
+    array = np.stack([np.repeat(part[None], 4, axis=0) for part in luck])
+    kernels = tuple((look, np.zeros((1, 1), np.float32), 1.0) for look in (MIDDLE[0], NEAR[0]))
+    others = np.broadcast_to(np.linspace(0, 1, 1000), (2, 4, 1000))
+    by_luck = Fitted(kernels, (np.ones((4, 1)),) * 2, array, array, array, others)
+    assert by_luck.by(rule).near == 0
 
 
 def test_a_large_penalty_has_no_say_in_the_map_of_a_rare_class() -> None:
@@ -302,7 +321,13 @@ def test_a_large_penalty_has_no_say_in_the_map_of_a_rare_class() -> None:
         weights = (np.arange(4.0)[:, None],)
         ones = np.ones((1, 4, 5))
         found = Fitted(kernels, weights, ones, ones, ones, array)
-        used.append(found.by(rule).machines[0].weights[0])
+        ratio = found.by(rule)
+        used.append(ratio.machines[0].weights[0])
+        assert ratio.strengths == (STRENGTHS[int(used[-1])],)
+        # Pixels of the class that stand for three each.
+        heavy = np.where(scores > 0, 3.0, 1.0).astype(np.float32)
+        doubled = found._replace(sampling=heavy / heavy.mean())
+        assert doubled.by(rule).machines[0].weights[0] == used[-1] + (share == 0.005)
     assert used == [3, 2, 1]  # of STRENGTHS: 0.1, 0.01, 0.001
 
 
@@ -479,6 +504,7 @@ def test_a_large_scene_is_learnt_from_windows_as_well_as_whole(
     scores = {}
     for name, pixels in (("whole", 2**18), ("windows", 1000)):
         monkeypatch.setattr(thonecls.ratio.model, "WHOLE", pixels)
+        assert (name == "whole") == (pixels * (60 // data.scene.bands) >= 9000)
         model = fit_ratio(data.scene, positives, coverage="part")
         assert model.training["positives"] == 60
         scores[name] = evaluate(model.score(data.scene), data.truth == 1, ~positives)
@@ -670,49 +696,97 @@ def test_pixels_from_windows_of_a_large_scene_are_known_by_their_place() -> None
         margin=3,
     )
     pool = replace(pool, statistics=replace(pool.statistics, axes=np.eye(2, dtype=np.float32)))
-    _, of_u, at, _ = sample(pool, 200, [1], np.random.default_rng(1))
+    _, of_u, at, _ = sample(pool, 200, [1], np.random.default_rng(1), np.ones(1, bool))
     place = of_u[1] * pool.statistics.std + pool.statistics.mean
     np.testing.assert_allclose(place, at, atol=1e-3)
     assert len(np.unique(at, axis=0)) > 150
 
 
-def test_of_many_pixels_those_most_like_a_label_are_drawn() -> None:
-    """A rare class is seen whole, the rest stands for all of it; of few pixels none is chosen."""
-    values = np.random.default_rng(0).normal(size=(1, 100, 100)).astype(np.float32)
+@pytest.mark.parametrize("refused", [0, 500])
+def test_of_many_pixels_those_most_like_the_class_are_drawn(refused: int) -> None:
+    """A rare class is seen whole, the rest stands for all of it, whatever is known not to be it."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(1, 100, 100)).astype(np.float32)
     values[0, 40:43, 40:50] = 20  # the class
     scene = as_scene(np.concatenate([values, values[:, ::-1]]))
-    label = np.array([40 * 100 + 40])
-    rng = np.random.default_rng(0)
-    pool = build_pool(scene, label, side=16, components=2, rng=rng, axes=whitened_axes)
-    _, _, at, sampling = sample(pool, 1000, [1], np.random.default_rng(1))
+    label, others = np.array([40 * 100 + 40]), np.arange(refused)
+    pool = build_pool(
+        scene, label, side=16, components=2, rng=rng, axes=whitened_axes, others=others
+    )
+    of_class = np.isin(pool.pixels, label)
+    _, _, at, sampling = sample(pool, 1000, [1], np.random.default_rng(1), of_class)
     assert sampling is not None
     assert sampling.mean() == pytest.approx(1, abs=1e-5)
-    of_class = ((at >= [40, 40]) & (at < [43, 50])).all(axis=1)
-    assert of_class.sum() == 30
-    assert sampling[of_class].sum() / len(at) == pytest.approx(30 / 10_000, rel=1e-4)
+    drawn = ((at >= [40, 40]) & (at < [43, 50])).all(axis=1)
+    assert drawn.sum() == 30
+    assert sampling[drawn].sum() / len(at) == pytest.approx(30 / 10_000, rel=1e-4)
     assert len(np.unique(at, axis=0)) == len(at) == 1000
-    assert sample(pool, 4000, [1], np.random.default_rng(1))[3] is None
+    # Where there are hardly more pixels than are drawn, all are alike.
+    assert sample(pool, 6000, [1], np.random.default_rng(1), of_class)[3] is None
 
 
 def test_pixels_that_stand_for_several_count_as_often() -> None:
     rng = np.random.default_rng(0)
-    scores, times = rng.random(200), rng.integers(1, 5, 200)
+    scores, times = rng.random(300), rng.integers(1, 6, 300)
+    times[scores > 0.45] = 1  # so that those that are mapped stand for fewer
     weights = (times / times.mean()).astype(np.float32)
     repeated, left = np.repeat(scores, times), rng.random(40) / 2 + 0.5
-    assert gap_cut(scores, weights) == gap_cut(repeated)
+    apart = np.where(scores > 0.9, scores, scores / 2)
+    mapped = np.where(scores > 0.9, 30, 1)  # the class counts for so much that its map grows little
+    plain, weighted = gap_cut(np.repeat(apart, mapped)), gap_cut(apart, mapped.astype(np.float32))
+    assert weighted == plain != gap_cut(apart)
     alone, often = (evaluate_pu(left, others) for others in (scores, repeated))
-    weighted = evaluate_pu(left, scores, weights=weights)
-    assert weighted.pauc == pytest.approx(often.pauc) != alone.pauc
-    assert weighted.share == pytest.approx(often.share)
-    at = np.stack([rng.integers(0, 100, 200), np.full(200, 50)], axis=1)
+    told = evaluate_pu(left, scores, weights=weights)
+    assert told.pauc == pytest.approx(often.pauc) != alone.pauc
+    assert told.share == pytest.approx(often.share)
+    np.testing.assert_allclose(share_below(left, scores, weights), share_below(left, repeated))
+    assert share_below(left, repeated).mean() == pytest.approx(often.pauc / 100)
+    assert bbe(left, scores, weights=weights) == pytest.approx(bbe(left, repeated), abs=1e-3)
+    assert abs(bbe(left, scores) - bbe(left, repeated)) > 0.05
+    ratios = [
+        Ratio((), left, left, others, 0.0, sampling)
+        for others, sampling in ((scores, weights), (repeated, None))
+    ]
+    assert fair_cut(ratios[0]) == pytest.approx(fair_cut(ratios[1]), abs=0.01)
+
+
+def test_what_lies_beyond_labels_counts_for_what_it_stands_for() -> None:
+    rng = np.random.default_rng(0)
+    scores, times = rng.random(400), rng.integers(1, 5, 400)
+    weights = (times / times.mean()).astype(np.float32)
+    at = np.stack([rng.integers(0, 100, 400), np.full(400, 50)], axis=1)
     labels = np.array([[0, 50], [59, 50]])
-    plain = beyond_labels(repeated, np.repeat(at, times, axis=0), labels, (100, 100), 50)
+    plain = beyond_labels(
+        np.repeat(scores, times), np.repeat(at, times, axis=0), labels, (100, 100), 50
+    )
     told = beyond_labels(scores, at, labels, (100, 100), 50, weights)
     assert told.share == pytest.approx(plain.share)
+    assert told.share != beyond_labels(scores, at, labels, (100, 100), 50).share
     assert told[1:] == plain[1:] == ("below", False)
     # Few that stand for many tell less than many would.
-    heavy = np.where(np.arange(200) < 5, 1e3, 1e-3).astype(np.float32)
+    heavy = np.where(np.arange(400) < 5, 1e3, 1e-3).astype(np.float32)
     assert beyond_labels(scores, at, labels, (100, 100), 50, heavy).fair is None
+
+
+@pytest.mark.learning
+def test_a_rare_class_of_a_large_scene_is_mapped(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0.3 percent of a scene, of which one pixel in twenty is drawn; a tenth looks like it."""
+    monkeypatch.setattr(thonecls.ratio.model, "PIXELS", 1500)
+    rng = np.random.default_rng(seed)
+    cube = rng.normal(size=(5, 180, 180)).astype(np.float32)
+    of_class = np.zeros((180, 180), dtype=bool)
+    for row, column in rng.integers(5, 170, (12, 2)):
+        of_class[row : row + 3, column : column + 3] = True
+    alike = rng.random((180, 180)) < 0.1
+    cube[0, of_class] += 6
+    cube[1, of_class] += 6
+    cube[0, alike & ~of_class] += 6
+    labels = np.zeros_like(of_class)
+    labels.flat[rng.choice(np.flatnonzero(of_class), 40, replace=False)] = True
+    model = fit_ratio(as_scene(cube), labels, seed=seed)
+    assert evaluate(model.score(as_scene(cube)), of_class, ~labels).f1 > 60
 
 
 def test_a_fit_of_weighted_pixels_is_that_of_repeated_ones() -> None:
@@ -749,7 +823,9 @@ def test_windows_of_a_large_scene_hold_all_that_is_averaged_over() -> None:
         about=5,
     )
     pool = replace(pool, statistics=replace(pool.statistics, axes=np.eye(2, dtype=np.float32)))
-    of_p, of_u, at, _ = sample(pool, 200, [3, 11], np.random.default_rng(1))
+    of_p, of_u, at, _ = sample(
+        pool, 200, [3, 11], np.random.default_rng(1), np.ones(len(pool.labels), bool)
+    )
     assert sorted(pool.pixels) == sorted(labels)
     whole = standardize(scene, pool.statistics)
     for window in (3, 11):

@@ -156,7 +156,7 @@ PER_IMAGE = {"cifar": (4.1e-3, 1.2e6), "stl": (2.7e-3, 0.9e6), "table": (0.1e-3,
 SEEN = 1000  # images in a step
 # Passes over a step's images and phases, where a method has more than one of either.
 PASSES = {
-    **{"vpu": 1.5, "t-honecls": 1.3, "ncpu": 1.3},
+    **{"vpu": 1.5, "t-honecls": 1.3, "t-honecls-views": 1.3, "ncpu": 1.3},
     **{"dist-pu": 0.75, "p3mix-e": 1.7, "p3mix-c": 1.4},
 }
 

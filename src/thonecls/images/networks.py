@@ -48,7 +48,9 @@ class StagedNet(nn.Module):
 
     def logits(self, features: Tensor, stages: int) -> Tensor:
         """Logits (n,) from features after so many stages, by the stages that remain."""
-        outputs = at_least_float32(self.stages[stages:](features))
+        features = self.stages[stages:-1](features)
+        with torch.autocast(features.device.type, enabled=False):  # float32, whatever the rest
+            outputs: Tensor = self.stages[-1](at_least_float32(features))
         return outputs[:, -1] - outputs[:, 0] if outputs.shape[1] > 1 else outputs[:, 0]
 
     def readout(self, features: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from thonecls import schema
 from thonecls.errors import ModelError
 from thonecls.method import store
 
-LAYOUT = 2  # raise it when older checkpoints can no longer be gone on from
+LAYOUT = 3  # raise it when older checkpoints can no longer be gone on from
 
 
 @dataclass(eq=False)

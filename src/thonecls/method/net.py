@@ -152,8 +152,9 @@ class FreeOCNet(nn.Module):
             return self._decode_at(maps, 0, pixels, None)
 
     def readout(self, features: Tensor) -> Tensor:
-        """Logits (n,) of features (n, width)."""
-        return linear(features, self.head.weight[:, :, 0, 0], self.head.bias)[:, 0]
+        """Logits (n,) of features (n, width), in float32 also inside autocast."""
+        with torch.autocast(features.device.type, enabled=False):
+            return linear(features, self.head.weight[:, :, 0, 0], self.head.bias)[:, 0]
 
     def _encode_in_full(self, cube: Tensor, valid: Tensor | None) -> list[Tensor]:
         """As `encode`, in float32 also inside autocast: products of weights are not cast there."""

@@ -68,7 +68,7 @@ _P3MIX: dict[str, Any] = {"epochs": 200, "batches": 20, "rate": 5e-5, "weight_de
 TRAININGS = {
     "taylor": Training(),
     "t-honecls": Training({"ema": True, "beta": 0.5}),
-    # The rate at which vPU learns: no image is seen twice, so that larger steps do not memorise.
+    # Ten times the rate of the others: no image is seen twice, so that it is not memorised.
     "t-honecls-views": Training({"ema": True, "beta": 0.5, "rate": 3e-4}, procedure=VIEWS),
     **{name: Training({"loss": name}) for name in LOSSES if name not in ("taylor", "vpu")},
     "tce": Training({"loss": "tce", "order": 6}),

@@ -17,42 +17,35 @@ from scipy.special import expit
 
 from thonecls.errors import ConfigError, LabelError
 from thonecls.method import store
-from thonecls.method.collage import Pool, build_pool
+from thonecls.method.collage import build_pool
 from thonecls.method.model import Crossfit, Scorer, load_novelty, save_novelty, score_whole
 from thonecls.method.novelty import Novelty
 from thonecls.method.store import check_ratio
 from thonecls.metrics import evaluate_pu
 from thonecls.mosaic import Window
 from thonecls.mosaic import windows_of as scenes_of
-from thonecls.parallel import threaded
+from thonecls.ratio.cuts import BEYOND, Beyond, beyond_labels, cut_of
 from thonecls.ratio.ratio import (
-    BEYOND,
-    CHUNK,
     FAIR_PART,
-    LEADING,
-    MOST_POSITIVES,
     REACH,
     RULES,
     WIDE,
     WIDTH,
     Around,
-    Beyond,
     Fitted,
     Look,
     Machine,
     Ratio,
     Rule,
-    beyond_labels,
-    cut_of,
     fit,
     looks_of,
-    means_at,
     neighbour_difference,
-    neighbours_of,
     score,
     smooth,
+    spread_of,
     windows_of,
 )
+from thonecls.ratio.sampling import around_labels, sample
 from thonecls.scene import (
     BandStatistics,
     BoolArray,
@@ -85,9 +78,6 @@ WINDOWS_OF_SCENE = 256  # that stand for a large scene
 INNER = (8, 32)  # rows and columns of such a window that pixels are drawn from: few rows, as each
 # row of each band is another place on disk
 WHOLE = 2**18  # pixels of a scene that is held whole, and more of one with few bands
-MANY = 3  # times as many pixels as are drawn: those most like the labels are drawn in any case
-CANDIDATES = 2**18  # pixels that these are chosen from
-MOST_LIKE = 0.25  # of the pixels that are drawn, are those
 FEW_OUT = 10  # folds of labels from all over a scene
 FEW_PLACES, LEAST_NEAR = 6, 0.5  # up to so many with labels, single pixels have so much of a say
 KNOWS_PLACE = 0.5  # of a say for single pixels: from here on, what windows tell is the place
@@ -207,12 +197,6 @@ def as_probability(raw: NDArray[Any], cut: float) -> FloatArray:
     return np.asarray(expit(steep * (raw - np.float32(cut))), dtype=np.float32)
 
 
-def spread_of(statistics: BandStatistics) -> FloatArray:
-    """Standard deviations of the components before the axes made them white: (k,)."""
-    assert statistics.axes is not None
-    return np.asarray(1 / np.linalg.norm(statistics.axes, axis=1), dtype=np.float32)
-
-
 def fit_ratio(
     scene: Source | NDArray[Any],
     labels: Labels | ArrayLike,
@@ -267,11 +251,14 @@ def crossfit_ratio(
     seen = _look(source, positive, refused, windows_of(looks_of(asked)), rng, bool(folds))
     labelled, shape = seen.labelled, source.shape
     places = place_folds(labelled, shape, PLACES, scenes)
+    crowded = are_crowded(labelled, shape)
+    groups = blocks_of(labelled, shape) if crowded else None
 
     def fit_by(coverage: Coverage, rule: Rule) -> tuple[Fitted, Folds]:
         judging = folds_of(labelled, shape, folds, coverage, seed, scenes)
         weights = _weights(labelled, None if coverage == "all" else answers)
-        return seen.fit(rule, rng, folds=judging, places=places, weights=weights), judging
+        given = {"folds": judging, "places": places, "weights": weights, "groups": groups}
+        return seen.fit(rule, rng, **given), judging
 
     rule, beyond = RULES[found], None
     fitted, folds_ = fit_by(found, asked)
@@ -360,14 +347,14 @@ def _look(
         others=refused,
         about=margin + REACH,
     )
-    of_labels, of_u, at, sampling = sample(pool, PIXELS, windows, rng)
     is_class = np.isin(pool.pixels, positive)
-    of_p, of_n = (
-        {w: means[some] for w, means in of_labels.items()} for some in (is_class, ~is_class)
-    )
     labelled = pool.pixels[is_class]
     if not labelled.size:
         raise LabelError("no positive label lies on a valid pixel: check labels and nodata value")
+    of_labels, of_u, at, sampling = sample(pool, PIXELS, windows, rng, is_class)
+    of_p, of_n = (
+        {w: means[some] for w, means in of_labels.items()} for some in (is_class, ~is_class)
+    )
     spread = spread_of(pool.statistics)
     difference = neighbour_difference(pool.parts, spread)
     of_class = pool.only(np.flatnonzero(is_class))
@@ -477,7 +464,7 @@ def _settings(ratio: Ratio, rule: Rule, cut: float, why: str) -> dict[str, Any]:
             "unlabeled": PIXELS,
             "centres": len(ratio.machines[0].centres),
             "width": WIDTH,
-            "strengths": list(rule.strengths),
+            "strengths": list(ratio.strengths),
             "cut": round(cut, 4),
         },
         "threshold_reason": f"{rule.reason}, as {why}",
@@ -511,101 +498,3 @@ def folds_of(
     """
     count = max(folds, FEW_OUT) if coverage == "all" and folds else max(1, folds)
     return judging_folds(pixels, shape, count, coverage, np.random.default_rng(seed), scenes)
-
-
-def sample(
-    pool: Pool, count: int, windows: list[int], rng: np.random.Generator
-) -> tuple[dict[int, FloatArray], dict[int, FloatArray], NDArray[np.int64], FloatArray | None]:
-    """Means over these windows, of a pool's labels and of unlabeled pixels from anywhere.
-
-    And where the latter lie in the scene, rows and columns, (n, 2), and how many each stands for.
-    Where there are many more pixels than are drawn, a part of those that are drawn are the ones
-    most like a label: a uniform sample would hold few of a rare class, or none.
-    """
-    ends = np.cumsum([len(places) for places in pool.places])
-    drawn, sampling = rng.choice(ends[-1], min(count, int(ends[-1])), replace=False), None
-    if ends[-1] >= MANY * count:
-        drawn, sampling = _most_like_labels(pool, ends, count, rng)
-    drawn = np.sort(drawn)
-    part_of = np.searchsorted(ends, drawn, side="right")
-
-    def look(number: int) -> list[dict[int, FloatArray]]:
-        """Of one part: means of its labels and of those of its others that were drawn."""
-        labels = _labels_in(pool, number)
-        first = int(ends[number]) - len(pool.places[number])
-        others = pool.places[number][drawn[part_of == number] - first]
-        means = means_at(*pool.parts[number], windows, np.concatenate([labels, others]))
-        return [
-            {w: m[: labels.size] for w, m in means.items()},
-            {w: m[labels.size :] for w, m in means.items()},
-        ]
-
-    used = np.union1d(part_of, pool.labels[:, 0]).tolist()
-    kinds = zip(*threaded(look, used), strict=True)
-    of_p, of_u = (_joined(list(kind)) for kind in kinds)
-    places = np.concatenate(pool.places)[drawn]
-    widths = np.array([part.valid.shape[1] for part in pool.parts])[part_of]
-    at = np.stack(np.divmod(places, widths), axis=1) + pool.corners[part_of]
-    return of_p, of_u, at, sampling
-
-
-def _most_like_labels(
-    pool: Pool, ends: NDArray[np.int64], count: int, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], FloatArray]:
-    """So many of a pool's places, by number in order, and how many of all each stands for.
-
-    Of `CANDIDATES` places the `MOST_LIKE` are those that lie nearest to a label in the first
-    components; the others are drawn from the rest.
-    """
-    candidates = np.sort(rng.choice(ends[-1], min(CANDIDATES, int(ends[-1])), replace=False))
-    scale = np.sqrt(spread_of(pool.statistics))[:LEADING]
-    labels = np.stack([pool.parts[i].features[:LEADING, r, c] for i, r, c in pool.labels]) * scale
-    if len(labels) > MOST_POSITIVES:
-        labels = labels[rng.choice(len(labels), MOST_POSITIVES, replace=False)]
-    part_of = np.searchsorted(ends, candidates, side="right")
-    away = np.empty(len(candidates), np.float32)
-    for number in np.unique(part_of):
-        own = np.flatnonzero(part_of == number)
-        first = int(ends[number]) - len(pool.places[number])
-        places = pool.places[number][candidates[own] - first]
-        features = pool.parts[number].features
-        pixels = features.transpose(1, 2, 0).reshape(-1, len(features))  # as they lie in memory
-        for start in range(0, own.size, CHUNK):
-            some = slice(start, start + CHUNK)
-            seen = pixels[places[some], : len(scale)] * scale
-            squares = np.square(seen).sum(axis=1)[:, None] - 2 * seen @ labels.T
-            away[own[some]] = (squares + np.square(labels).sum(axis=1)).min(axis=1)
-    near = np.argsort(away, kind="stable")[: round(MOST_LIKE * count)]
-    far = np.setdiff1d(np.arange(len(candidates)), near)
-    far = rng.choice(far, count - len(near), replace=False)
-    stands = np.full(len(candidates), (len(candidates) - len(near)) / len(far), np.float32)
-    stands[near] = 1
-    chosen = np.sort(np.concatenate([near, far]))
-    return candidates[chosen], stands[chosen] / stands[chosen].mean()
-
-
-def around_labels(
-    pool: Pool, windows: list[int], spread: FloatArray, difference: float
-) -> Around | None:
-    """What lies around a pool's labels; None where they are so many that it would take long."""
-    if difference <= 0 or len(pool.labels) > MOST_POSITIVES:
-        return None
-    found, weights = [], []
-    for number, part in enumerate(pool.parts):
-        labels = _labels_in(pool, number)
-        if labels.size:
-            pixels, weight = neighbours_of(labels, *part, spread, difference)
-            found.append(means_at(*part, windows, pixels.ravel()))
-            weights.append(weight)
-    return Around(_joined(found), np.concatenate(weights))
-
-
-def _labels_in(pool: Pool, number: int) -> NDArray[np.int64]:
-    """The flat indices of labels in a part of a pool."""
-    labels = pool.labels[pool.labels[:, 0] == number]
-    return np.asarray(labels[:, 1] * pool.parts[number].valid.shape[1] + labels[:, 2])
-
-
-def _joined(parts: list[dict[int, FloatArray]]) -> dict[int, FloatArray]:
-    """Means of several parts, by window."""
-    return {window: np.concatenate([part[window] for part in parts]) for window in parts[0]}

@@ -19,9 +19,8 @@ import scipy.linalg
 import scipy.ndimage
 from numpy.typing import NDArray
 
-from thonecls.metrics import evaluate_pu
-from thonecls.priors import bbe
-from thonecls.scene import BoolArray, FloatArray
+from thonecls.metrics import evaluate_pu, share_below
+from thonecls.scene import BandStatistics, BoolArray, FloatArray
 from thonecls.splits import Coverage, Folds
 
 # What these numbers rest on: docs/adr/0014-density-ratio.md.
@@ -33,8 +32,6 @@ STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1)  # λ: how freely the ratio may bend, from 
 NEGATIVES = 1.0  # what known negatives weigh, against all unlabeled pixels
 NEAR_FROM, NEAR_WITHIN = 0.05, 0.1  # how much better single pixels are from where they have a say
 NEAR_SAYS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)  # that they may have where labels lie all over
-GAPS = (0.3, 0.6)  # the lowest cut and the highest of labels from a part of a scene
-GROWTH, STEP = 1.4, 0.1  # a map that grows by less where its cut is so much lower hardly grows
 FEWEST_FAIR = 20  # labels that tell how much of a scene the class covers
 LEAST = 1e-3  # of the mean score of labels left out, which scores are divided by
 ROUNDING = 1e-6  # of the sum of a kernel's eigenvalues: smaller ones are rounding
@@ -44,10 +41,6 @@ LEADING = 8  # components by which it is told how alike they look
 STRICT = (1e-4, 1e-3)  # strengths of fits that call little the class but what labels tell
 LIKE = 0.5  # of what labels left out score: more is taken for the class
 RARE = 0.1  # of λ: a class that covers a smaller share is too rare for so large a λ
-EDGE = 0.1  # of a scene's rows or columns: a narrower strip beyond the labels tells nothing
-BEYOND = 0.05  # of the class, beyond the outermost label on one side: a map's errors may be less
-CHANCE = 0.01  # of as many pixels there, if labels are a fair sample: rarer is not by chance
-FEWEST_LIKE = 60  # pixels like the class: of fewer it cannot be told
 
 Array64 = NDArray[np.float64]
 
@@ -121,8 +114,7 @@ RULES: dict[Coverage, Rule] = {
         None,
         600,
         0.4,
-        "0.4 of the way from the background to labels left out of training, by the most cautious "
-        "fit",
+        "0.4 of the way from the background to labels left out of training, by a cautious fit",
         "all labels come from a patch or two",
     ),
 }
@@ -237,6 +229,12 @@ def see(means: dict[int, FloatArray], look: Look, spread: FloatArray) -> FloatAr
     return np.ascontiguousarray(seen, dtype=np.float32)
 
 
+def spread_of(statistics: BandStatistics) -> FloatArray:
+    """Standard deviations of the components before the axes made them white: (k,)."""
+    assert statistics.axes is not None
+    return np.asarray(1 / np.linalg.norm(statistics.axes, axis=1), dtype=np.float32)
+
+
 def solve(
     means: NDArray[Any],
     unlabeled: NDArray[Any],
@@ -284,7 +282,8 @@ class Fitted(NamedTuple):
     were given, averaged over what lies around them if that was told, NaN where no label is left;
     by_place: the same in folds of whole places, not averaged; unlabeled: (l, s, n_u) what others
     score. sampling: (n_u,) how many pixels of the scene each of these stands for, 1 on average;
-    None where all stand for as many.
+    None where all stand for as many. groups: (n_p,) of labels that tell the same, None where each
+    tells on its own.
     """
 
     kernels: tuple[tuple[Look, FloatArray, float], ...]  # of a look: centres and gamma
@@ -294,6 +293,7 @@ class Fitted(NamedTuple):
     by_place: Array64
     unlabeled: NDArray[np.floating[Any]]
     sampling: FloatArray | None = None
+    groups: NDArray[np.int64] | None = None
 
     def by(self, rule: Rule, least_near: float = 0.0) -> Ratio:
         """The mean of a rule's solutions, and of those that look at single pixels.
@@ -320,7 +320,8 @@ class Fitted(NamedTuple):
             np.einsum("ls,lsn->n", share, part)
             for part in (self.held_out, self.judged, self.unlabeled)
         )
-        return Ratio(machines, held_out, judged, others, near, self.sampling)
+        strengths = tuple(np.array(STRENGTHS)[share.any(axis=0)].tolist())
+        return Ratio(machines, held_out, judged, others, near, self.sampling, strengths)
 
     def _says(self, looks: tuple[Look, ...], strengths: tuple[float, ...]) -> Array64:
         """What each solution weighs in the mean of some looks: (l, s), the sum is 1."""
@@ -335,7 +336,7 @@ class Fitted(NamedTuple):
 
         wide, single: what solutions weigh in the mean of either. How well a label is found: the
         share of the unlabeled pixels that score less. Of the says that are as good as the best one,
-        within two standard errors, it is the least.
+        within two standard errors, it is the least; with few labels it is none.
         """
         left, others = (
             [np.einsum("ls,lsn->n", share, part) for share in (wide, single)]
@@ -351,9 +352,14 @@ class Fitted(NamedTuple):
                 for say in NEAR_SAYS
             ]
         )
-        best = found[found.mean(axis=1).argmax()]
-        lost = best - found
-        error = lost.std(axis=1) / np.sqrt(lost.shape[1])
+        lost = found[found.mean(axis=1).argmax()] - found
+        if self.groups is not None:
+            own = [self.groups == group for group in np.unique(self.groups)]
+            lost = np.stack([lost[:, some].mean(axis=1) for some in own], axis=1)
+        count = lost.shape[1]
+        if count < FEWEST_FAIR:
+            return 0.0
+        error = lost.std(axis=1, ddof=1) / np.sqrt(count)
         return NEAR_SAYS[int(np.argmax(lost.mean(axis=1) <= 2 * error))]
 
     def _able(self, looks: list[int], strengths: tuple[float, ...]) -> list[int]:
@@ -366,9 +372,8 @@ class Fitted(NamedTuple):
         scores = self.unlabeled[looks].mean(axis=0)
         mapped = np.average(scores > LIKE, axis=1, weights=self.sampling)
         able = [i for i, strength in enumerate(STRENGTHS) if mapped[i] >= RARE * strength]
-        wanted = [STRENGTHS.index(strength) for strength in strengths]
-        found = [i for i in wanted if i in able]
-        return found or [max((i for i in able if i < min(wanted)), default=0)]
+        last = max(able, default=0)
+        return [i for i in map(STRENGTHS.index, strengths) if i <= last] or [last]
 
     def strict(self) -> NDArray[np.floating[Any]]:
         """What unlabeled pixels score by windows about them and the `STRICT` fits: (n_u,)."""
@@ -384,9 +389,9 @@ class Fitted(NamedTuple):
         """
         found = []
         for kind in (MIDDLE, NEAR):
-            chosen = [i for i, (look, _, _) in enumerate(self.kernels) if look in kind]
+            share = self._says(kind, STRENGTHS)
             left, others = (
-                part[chosen].mean(axis=(0, 1)) for part in (self.by_place, self.unlabeled)
+                np.einsum("ls,lsn->n", share, part) for part in (self.by_place, self.unlabeled)
             )
             if not np.isfinite(left).any():
                 return 0.0
@@ -397,7 +402,7 @@ class Fitted(NamedTuple):
 class Ratio(NamedTuple):
     """Machines whose sum has the mean 1 on labels that are left out; else as `Fitted`, (n,) each.
 
-    near: how much of a say single pixels have.
+    near: how much of a say single pixels have; strengths: those that have a say.
     """
 
     machines: tuple[Machine, ...]
@@ -406,6 +411,7 @@ class Ratio(NamedTuple):
     unlabeled: Array64
     near: float
     sampling: FloatArray | None = None
+    strengths: tuple[float, ...] = ()
 
 
 def fit(
@@ -421,12 +427,14 @@ def fit(
     negative: dict[int, FloatArray] | None = None,
     weights: FloatArray | None = None,
     sampling: FloatArray | None = None,
+    groups: NDArray[np.int64] | None = None,
 ) -> Fitted:
     """The ratio of positives to unlabeled pixels; both: means (n, k) over every window of a rule.
 
     folds: of the positives, for `judged`, with what lies `around` them if it is told; places: for
     `by_place`; negative: means of pixels that are known not to be the class; weights: (n_p,) of the
-    positives, 1 each unless told; sampling: (n_u,) of the unlabeled pixels, as in `Fitted`.
+    positives, 1 each unless told; sampling: (n_u,) of the unlabeled pixels, and groups: (n_p,) of
+    the positives, as in `Fitted`.
     """
     count, others = (len(next(iter(means.values()))) for means in (positive, unlabeled))
     parts = min(FOLDS, count)
@@ -485,148 +493,18 @@ def fit(
     for part, given in ((judged, judging), (left, by_place)):
         alone = ~np.array([some.any() for some in given.apart])
         part[..., alone[given.fold]] = np.nan
-    return Fitted(tuple(kernels), tuple(solutions), held_out, judged, left, scores, sampling)
+    return Fitted(
+        tuple(kernels), tuple(solutions), held_out, judged, left, scores, sampling, groups
+    )
 
 
 def _variance(seen: FloatArray, sampling: FloatArray | None) -> float:
     """The sum of the variances of what is seen: (n, d)."""
     if sampling is None:
         return float(seen.var(axis=0, dtype=np.float64).sum())
-    mean = np.average(seen, axis=0, weights=sampling)
-    return float(np.average(np.square(seen - mean), axis=0, weights=sampling).sum())
-
-
-class Beyond(NamedTuple):
-    """How much of what is like the class lies beyond the outermost label, on its worst side.
-
-    share: of such pixels; side: of the scene; fair: whether labels that are a fair sample of the
-    class would leave as much there, None where too few pixels are like it.
-    """
-
-    share: float
-    side: str
-    fair: bool | None
-
-
-def beyond_labels(
-    scores: NDArray[np.floating[Any]],
-    at: NDArray[np.int64],
-    labels: NDArray[np.int64],
-    shape: tuple[int, int],
-    count: int,
-    sampling: FloatArray | None = None,
-) -> Beyond:
-    """Whether the class goes on beyond the labels, so that they come from a part of it.
-
-    scores: (m,) of unlabeled pixels by the strictest fit, 1 being a label left out; at: (m, 2) and
-    labels: (n, 2) rows and columns in a scene of this shape; count: how many labels tell on their
-    own; sampling: of the pixels, as in `Fitted`. Labels that are drawn from the class at random,
-    wherever it is, leave 1 / (n + 1) of it beyond the outermost on average, however it lies and in
-    how many places.
-
-    >>> at, labels = np.array([[row, 50] for row in range(100)]), np.array([[3, 50], [49, 50]])
-    >>> beyond_labels(np.ones(100), at, labels, (100, 100), 100)
-    Beyond(share=0.5, side='below', fair=False)
-    """
-    like = scores > LIKE
-    first, last = labels.min(axis=0), labels.max(axis=0)
-    sides = {
-        "above": (first[0] / shape[0], at[:, 0] < first[0]),
-        "below": (1 - (last[0] + 1) / shape[0], at[:, 0] > last[0]),
-        "left of": (first[1] / shape[1], at[:, 1] < first[1]),
-        "right of": (1 - (last[1] + 1) / shape[1], at[:, 1] > last[1]),
-    }
-    sampling = np.ones(scores.shape, np.float32) if sampling is None else sampling
-    counted = sampling * like
-    found = {
-        side: float(counted[outside].sum()) if strip > EDGE else 0.0
-        for side, (strip, outside) in sides.items()
-    }
-    side = max(found, key=lambda side: found[side])
-    share = found[side] / max(1e-9, float(counted.sum()))
-    # As many of equal weight would tell as much (Kish).
-    total = round(float(counted.sum() ** 2 / max(1e-9, float(np.square(counted).sum()))))
-    if total < FEWEST_LIKE:
-        return Beyond(share, side, None)
-    by_chance = chance_beyond(round(share * total), total, count) > CHANCE
-    return Beyond(share, side, share <= BEYOND or by_chance)
-
-
-def share_below(
-    scores: NDArray[Any], others: NDArray[Any], sampling: FloatArray | None = None
-) -> Array64:
-    """The share of the others that score less than each, (n,); those that tie count half.
-
-    sampling: of the others, as in `Fitted`.
-
-    >>> share_below(np.array([0.0, 2.0, 9.0]), np.array([1.0, 2.0, 2.0, 3.0])).tolist()
-    [0.0, 0.5, 1.0]
-    """
-    order = np.argsort(others)
-    counts = np.ones(len(order)) if sampling is None else sampling[order].astype(np.float64)
-    below = np.append(0.0, np.cumsum(counts))
-    first, last = (np.searchsorted(others[order], scores, side) for side in ("left", "right"))
-    return np.asarray((below[first] + below[last]) / (2 * below[-1]))
-
-
-def chance_beyond(beyond: int, pixels: int, labels: int) -> float:
-    """How likely so many of these pixels, or more, lie beyond the outermost of these labels.
-
-    Both are drawn from one class at random: of all of them, the outermost are pixels.
-
-    >>> chance_beyond(1, 1, 1), chance_beyond(2, 2, 1), chance_beyond(0, 5, 9)
-    (0.5, 0.3333333333333333, 1.0)
-    """
-    number = np.arange(beyond)
-    return float(np.prod((pixels - number) / (labels + pixels - number)))
-
-
-def fair_cut(ratio: Ratio) -> float:
-    """Midway between half of what labels left out score, and the cut that maps the class's share.
-
-    How much of the scene the class covers is told by best-bin estimation.
-    """
-    if len(ratio.held_out) < FEWEST_FAIR:
-        return 0.5
-    share = min(1.0, bbe(ratio.held_out, ratio.unlabeled, weights=ratio.sampling))
-    if ratio.sampling is None:
-        cut = np.quantile(ratio.unlabeled, 1 - share)
-    else:
-        scores, weights = ratio.unlabeled, ratio.sampling
-        cut = np.quantile(scores, 1 - share, weights=weights, method="inverted_cdf")
-    return (0.5 + float(cut)) / 2
-
-
-def gap_cut(scores: Array64, sampling: FloatArray | None = None) -> float:
-    """The lowest cut of `GAPS` that maps less than `GROWTH` times as much as one that is `STEP` up.
-
-    scores: of unlabeled pixels; sampling: as in `Fitted`. Where many score a little, a low cut
-    would map them all, and the cut rises; where there is a gap between the class and the rest, it
-    is low, and finds what differs somewhat from the labels.
-
-    >>> two_kinds, all_between = np.array([0.0] * 90 + [1.0] * 10), np.linspace(0, 0.62, 100)
-    >>> gap_cut(two_kinds), gap_cut(all_between)
-    (0.3, 0.6)
-    """
-    order = np.argsort(scores)
-    ordered = scores[order]
-    counts = np.ones(len(order)) if sampling is None else sampling[order].astype(np.float64)
-    above = np.append(np.cumsum(counts[::-1])[::-1], 0.0)
-
-    def mapped(cut: float) -> float:
-        return float(above[np.searchsorted(ordered, cut, side="right")])
-
-    for cut in np.arange(*GAPS, 0.01).tolist():
-        if mapped(cut) < GROWTH * mapped(cut + STEP) + 1e-5 * above[0]:
-            return float(cut)
-    return GAPS[1]
-
-
-def cut_of(ratio: Ratio, rule: Rule) -> float:
-    """Where a rule cuts a ratio."""
-    if rule.cut == "fair":
-        return fair_cut(ratio)
-    return gap_cut(ratio.unlabeled, ratio.sampling) if rule.cut == "gap" else float(rule.cut)
+    weights = sampling.astype(np.float64)
+    mean = np.average(seen, axis=0, weights=weights)
+    return float(np.average(np.square(seen - mean), axis=0, weights=weights).sum())
 
 
 def _basis(centres: FloatArray, gamma: float) -> FloatArray:
