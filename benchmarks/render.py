@@ -39,6 +39,7 @@ BENCHMARKS = {  # by the page that shows them
             "start",
             "step",
             "checkpoint",
+            "precision",
             "scoring",
             "scale",
             "schedule",
