@@ -47,10 +47,14 @@ class StagedNet(nn.Module):
         return made
 
     def logits(self, features: Tensor, stages: int) -> Tensor:
-        """Logits (n,) from features after so many stages, by the stages that remain."""
-        features = self.stages[stages:-1](features)
-        with torch.autocast(features.device.type, enabled=False):  # float32, whatever the rest
-            outputs: Tensor = self.stages[-1](at_least_float32(features))
+        """Logits (n,) from features after so many stages, by the stages that remain.
+
+        The last of them is in float32 also inside autocast.
+        """
+        outputs = at_least_float32(self.stages[stages:-1](features))
+        if stages < len(self.stages):
+            with torch.autocast(outputs.device.type, enabled=False):
+                outputs = self.stages[-1](outputs)
         return outputs[:, -1] - outputs[:, 0] if outputs.shape[1] > 1 else outputs[:, 0]
 
     def readout(self, features: Tensor) -> Tensor:
