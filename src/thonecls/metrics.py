@@ -106,10 +106,7 @@ def evaluate_pu(
         raise LabelError("held-out positives and unlabeled pixels are needed, at least one each")
     recall = float((positive > threshold).mean())
     share = float(np.average(unlabeled > threshold, weights=weights))
-    known = np.repeat([True, False], [positive.size, unlabeled.size])
-    counts = np.concatenate([np.ones(positive.size), weights])
-    scores = np.concatenate([positive, unlabeled])
-    pauc = float(roc_auc_score(known, scores, sample_weight=counts))
+    pauc = float(share_below(positive, unlabeled, weights).mean())
     value = float(puf(recall, share, 1 / unlabeled.size))
     return PUScores(100 * recall, 100 * share, round(value, 12), 100 * pauc)
 
