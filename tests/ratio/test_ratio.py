@@ -768,25 +768,32 @@ def test_what_lies_beyond_labels_counts_for_what_it_stands_for() -> None:
     assert beyond_labels(scores, at, labels, (100, 100), 50, heavy).fair is None
 
 
-@pytest.mark.learning
-def test_a_rare_class_of_a_large_scene_is_mapped(
-    seed: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("pixels", [1500, 20_000])
+def test_a_fit_knows_how_many_pixels_each_stands_for(
+    pixels: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """0.3 percent of a scene, of which one pixel in twenty is drawn; a tenth looks like it."""
-    monkeypatch.setattr(thonecls.ratio.model, "PIXELS", 1500)
-    rng = np.random.default_rng(seed)
-    cube = rng.normal(size=(5, 180, 180)).astype(np.float32)
-    of_class = np.zeros((180, 180), dtype=bool)
-    for row, column in rng.integers(5, 170, (12, 2)):
-        of_class[row : row + 3, column : column + 3] = True
-    alike = rng.random((180, 180)) < 0.1
-    cube[0, of_class] += 6
-    cube[1, of_class] += 6
-    cube[0, alike & ~of_class] += 6
-    labels = np.zeros_like(of_class)
-    labels.flat[rng.choice(np.flatnonzero(of_class), 40, replace=False)] = True
-    model = fit_ratio(as_scene(cube), labels, seed=seed)
-    assert evaluate(model.score(as_scene(cube)), of_class, ~labels).f1 > 60
+    """Of 32,400 pixels 1,500 are a small part, in which those most like a label stand for few."""
+    monkeypatch.setattr(thonecls.ratio.model, "PIXELS", pixels)
+    seen: list[FloatArray | None] = []
+
+    def spy(*given: Any, **options: Any) -> Fitted:
+        seen.append(options["sampling"])
+        return fit(*given, **options)
+
+    monkeypatch.setattr(thonecls.ratio.model, "fit", spy)
+    cube = np.random.default_rng(0).normal(size=(3, 180, 180)).astype(np.float32)
+    labels = np.zeros((180, 180), dtype=bool)
+    labels[40:140:10, 40:140:20] = True
+    model = fit_ratio(as_scene(cube), labels, coverage="part")
+    assert model.training["unlabeled"] == pixels
+    sampling = seen[-1]
+    if pixels == 20_000:
+        assert sampling is None
+    else:
+        assert sampling is not None
+        kinds, counts = np.unique(sampling, return_counts=True)
+        assert counts.tolist() == [375, 1125]
+        assert kinds[1] / kinds[0] == pytest.approx((32_400 - 375) / 1125, rel=0.01)
 
 
 def test_a_fit_of_weighted_pixels_is_that_of_repeated_ones() -> None:
