@@ -13,7 +13,8 @@ from torch.nn.functional import normalize
 
 from thonecls.datasets import synthetic
 from thonecls.errors import ConfigError
-from thonecls.images.networks import table_net
+from thonecls.images.data import ImageData, Rows
+from thonecls.images.networks import StagedNet, table_net
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
 from thonecls.method.data import SceneData
@@ -21,6 +22,7 @@ from thonecls.method.fit import prepare
 from thonecls.method.net import FreeOCNet
 from thonecls.methods import METHODS, ncpu
 from thonecls.methods.heads import TwoHeads, width_of
+from thonecls.methods.image_training import item_settings
 from thonecls.methods.ncpu import MEMORY, NcPU, pair_loss, partners, predictor, twins
 
 
@@ -74,34 +76,59 @@ def state(kept: torch.Tensor | None) -> State:
 def test_prototypes_begin_with_the_mean_of_either_kind() -> None:
     rows = torch.cat([turned([0, 20]), turned([90, 100, 110])]).float()
     now = state(None)
-    known, sure = NcPU()._labels_(now, rows, 2, first=True)
-    assert known.tolist() == [1, 1, 0, 0, 0]
-    assert sure.all()
+    assert NcPU()._labels_(now, rows, 2, first=True).tolist() == [1, 1, 0, 0, 0]
     means = normalize(torch.stack([rows[2:].mean(0), rows[:2].mean(0)]), dim=1)
     torch.testing.assert_close(now.memory[MEMORY][:2], means)
     assert now.memory[MEMORY][2, 0] == 0.5
 
 
-def test_a_label_is_given_to_the_surer_ones_and_taken_back_when_features_move() -> None:
+def test_what_is_surely_positive_is_no_negative_until_its_features_move() -> None:
     settings = NcPU(momentum=0.5)
     kept = torch.cat([turned([90, 0]), torch.full((1, 2), 0.5, dtype=torch.float64)]).float()
     now = state(kept)
-    rows = turned([0, 5, 85, 46]).float()  # a label; like it; unlike it; between
-    known, sure = settings._labels_(now, rows, 1, first=False)
-    assert known[:3].tolist() == [1, 1, 0]
-    assert sure.tolist() == [True, True, True, False]
+    rows = turned([0, 5, 85, 44]).float()  # a label; like it; unlike it; a little more like it
+    assert settings._labels_(now, rows, 1, first=False).tolist() == [1, 1, 0, 0]
     # The threshold is half way from 0.5 to the mean surety of the unlabeled rows.
     p = torch.sigmoid(
         (turned([0])[0] * 0).new_tensor(
-            [(math.cos(math.radians(a)) - math.sin(math.radians(a))) / 0.1 for a in (5, 85, 46)]
+            [(math.cos(math.radians(a)) - math.sin(math.radians(a))) / 0.1 for a in (5, 85, 44)]
         )
     )
     usual = torch.maximum(p, 1 - p).mean().item()
     assert now.memory[MEMORY][2, 0].item() == pytest.approx((0.5 + usual) / 2, abs=1e-5)
-    moved = turned([0, 5, 8, 46]).float()
-    known, sure = settings._labels_(now, moved, 1, first=False)
-    assert known[2] == 1
-    assert sure[2]
+    moved = turned([0, 44, 8, 85]).float()
+    assert settings._labels_(now, moved, 1, first=False).tolist() == [1, 0, 1, 0]
+
+
+def test_unsure_rows_move_no_prototype() -> None:
+    kept = torch.cat([turned([90, 0]), torch.full((1, 2), 0.99, dtype=torch.float64)]).float()
+    now = state(kept.clone())
+    NcPU(momentum=0.5)._labels_(now, turned([0, 46, 90]).float(), 1, first=False)
+    torch.testing.assert_close(now.memory[MEMORY][:2], kept[:2])
+
+
+@pytest.mark.parametrize(("views", "differ"), [(False, False), (True, True)])
+def test_twins_see_one_view_of_an_image_or_two(views: bool, differ: bool) -> None:
+    seen: list[torch.Tensor] = []
+
+    class Watched(StagedNet):
+        def features(self, inputs: torch.Tensor, stage: int) -> torch.Tensor:
+            seen.append(inputs.detach().clone())
+            return super().features(inputs, stage)
+
+    def make() -> Watched:
+        return Watched(*table_net((3, 16, 16)).stages)
+
+    rng = np.random.default_rng(0)
+    rows = [Rows(rng.normal(size=(n, 3, 16, 16)).astype(np.float32)) for n in (6, 9)]
+    data = twins(ImageData(rows[0], rows[1], make, (4, 5), torch.device("cpu")))
+    nets = [data.new_net(torch.Generator().manual_seed(0)) for _ in range(2)]
+    config = item_settings("ncpu")
+    now = State(*nets, torch.optim.SGD(nets[0].parameters(), lr=0.1), torch.zeros(1), [0.0])
+    batch = data.batches(1, torch.Generator().manual_seed(0))[0]
+    NcPU(two_views=views).procedure.step_losses(now, data, batch, config)
+    assert len(seen) == 2
+    assert torch.equal(*seen) != differ
 
 
 @pytest.mark.parametrize("block", [0, 8])

@@ -12,10 +12,11 @@ from thonecls.errors import ConfigError
 from thonecls.images.data import ImageData, ItemBatch, Rows
 from thonecls.images.networks import StagedNet, table_net
 from thonecls.images.steps import PLAIN
+from thonecls.images.views import SHIFT, view_of
 from thonecls.method.checkpoint import State
 from thonecls.methods.image_training import fit_items, item_settings
 from thonecls.methods.images import train_images
-from thonecls.methods.views import SHIFT, VIEWS, view_of
+from thonecls.methods.views import VIEWS
 from thonecls.splits import Labels
 
 CPU = torch.device("cpu")

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from thonecls.errors import LabelError
 from thonecls.images.networks import StagedNet, scale
+from thonecls.images.views import view_of
 from thonecls.method.data import hold_out
 
 CHUNK = 500  # items scored at once
@@ -25,12 +26,14 @@ SAMPLED = 100  # unlabeled items by which data are known
 class ItemBatch(NamedTuple):
     """What a step sees: places among the positive and among the unlabeled items.
 
-    seed: of what the step itself draws, so that an interrupted training repeats it.
+    seed: of what the step itself draws, so that an interrupted training repeats it; view: which of
+    the views of its images that the seed decides, None for the images as they are.
     """
 
     positive: Tensor
     unlabeled: Tensor
     seed: int
+    view: int | None = None
 
 
 class Rows:
@@ -187,11 +190,14 @@ class ImageData:
         return positive, unlabeled
 
     def inputs(self, batch: ItemBatch) -> tuple[Tensor, Tensor]:
-        """The items of a batch."""
-        return (
-            self.positive.take(batch.positive, self.device),
-            self.unlabeled.take(batch.unlabeled, self.device),
-        )
+        """The items of a batch, in the view that it asks for; rows of a table have no views."""
+        positive = self.positive.take(batch.positive, self.device)
+        unlabeled = self.unlabeled.take(batch.unlabeled, self.device)
+        if batch.view is None or positive.ndim != 4:
+            return positive, unlabeled
+        random = torch.Generator().manual_seed(batch.seed + batch.view)
+        seen = view_of(torch.cat([positive, unlabeled]), random)
+        return seen[: len(positive)], seen[len(positive) :]
 
     def logits(self, net: nn.Module, batch: ItemBatch) -> tuple[Tensor, Tensor]:
         """Logits of the items of a batch."""

@@ -291,7 +291,8 @@ CATALOGUE: dict[str, tuple[Method, ...]] = {
             "network",
             "Zhao 2026 (NcPU)",
             "momentum 0.99, temperature 0.1; adapted: 5 epochs of cross-entropy first, labels "
-            "given anew at every step, one view, the head's features",
+            "given anew at every step, negative unless surely positive, one view, the head's "
+            "features",
             learn="ncpu:train",
             check="ncpu:check",
         ),
@@ -300,7 +301,7 @@ CATALOGUE: dict[str, tuple[Method, ...]] = {
             "network",
             "Zhao 2026 (NcPU)",
             "momentum 0.99, temperature 0.1; adapted: 7-layer network, 5 epochs of cross-entropy "
-            "first, labels given anew at every step, one view",
+            "first, labels given anew at every step, negative unless surely positive",
         ),
     ),
     "lbe": (
@@ -484,7 +485,7 @@ CATALOGUE: dict[str, tuple[Method, ...]] = {
             "network",
             "Zhao 2026 (NcPU)",
             "momentum 0.99, temperature 0.1; adapted: a small network, 2 epochs of cross-entropy "
-            "first, labels given anew at every step, one view",
+            "first, labels given anew at every step, negative unless surely positive, one view",
         ),
     ),
     "lbe-spectra": (

@@ -83,9 +83,12 @@ TRAININGS = {
         name: Training({"loss": "bce", **_P3MIX}, sizes=(512, 512), procedure=p3mix.procedure)
         for name, p3mix in P3MIX.items()
     },
+    # Two views of each image, as above, and so the same rate.
     "ncpu": Training(
-        {"loss": "bce", "ema": True, "warmup": 5},
-        procedure=replace(NcPU().procedure, optimizer=adam, rate=partial(halved, times=2)),
+        {"loss": "bce", "ema": True, "warmup": 5, "rate": 3e-4},
+        procedure=replace(
+            NcPU(two_views=True).procedure, optimizer=adam, rate=partial(halved, times=2)
+        ),
         data=twins,
     ),
     "lbe": Training(

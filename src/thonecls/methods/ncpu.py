@@ -1,8 +1,9 @@
 """NcPU (Zhao 2026), for scenes and for images: features of a class align, also where labels err.
 
-A twin of two networks, the second an average of the first. Unlabeled pixels or items take the class
-of the nearer prototype in the twin's features, if they are surer than is usual. These labels are
-given anew at every step, so that one given in error is taken back.
+A twin of two networks, the second an average of the first. Unlabeled pixels or items count as
+negatives, but those that the prototypes of either class in the twin's features call positive, and
+more surely than is usual. These labels are given anew at every step, so that one given in error is
+taken back.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from thonecls.errors import ConfigError
 from thonecls.method.checkpoint import State
 from thonecls.method.config import TrainConfig
 from thonecls.method.loop import run
-from thonecls.method.losses import bce
 from thonecls.method.procedure import Procedure, StepLosses
 from thonecls.method.taylor import positive_loss
 from thonecls.methods.heads import TwoHeadedData, TwoHeads
+from thonecls.methods.views import two_views
 
 LEAST = 1e-6  # under the root of a pair's loss, whose slope has no bound at 0
 MEMORY = "ncpu"  # in the memory: the prototypes, (2, width), and the threshold below them
@@ -81,12 +82,13 @@ class NcPU:
     """How steps are made; the first epochs, `warmup` of the settings, take unlabeled as negatives.
 
     align: weight of the pairs' loss; momentum: of prototypes and threshold; temperature: of the
-    prototypes' probability.
+    prototypes' probability; two_views: whether either twin sees another view of an image.
     """
 
     align: float = 1.0
     momentum: float = 0.99
     temperature: float = 0.1
+    two_views: bool = False
 
     @property
     def procedure(self) -> Procedure[Any]:
@@ -99,33 +101,28 @@ class NcPU:
         student, teacher = state.student, state.teacher
         assert isinstance(student, TwoHeads)
         assert isinstance(teacher, TwoHeads)
+        seen, shown = two_views(batch) if self.two_views else (batch, batch)
         with torch.no_grad():
-            target = torch.cat(data.features(teacher, batch))
-        features = data.features(student, batch)
+            target = torch.cat(data.features(teacher, shown))
+        features = data.features(student, seen)
         count = len(features[0])
         positive, unlabeled = (student.readout(part) for part in features)
         with torch.no_grad():
-            known, sure = self._labels_(state, target, count, state.epoch < config.warmup)
-        kind = torch.cat([torch.ones_like(known[:count]), known[count:]])
-        aligned = pair_loss(
-            student.head(torch.cat(features)[sure]), target[sure][partners(kind[sure])]
-        )
+            kind = self._labels_(state, target, count, state.epoch < config.warmup)
+        aligned = pair_loss(student.head(torch.cat(features)), target[partners(kind)])
         signed = torch.where(kind[count:] == 1, unlabeled, -unlabeled)
-        loss = positive_loss(positive) - (logsigmoid(signed) * sure[count:]).mean()
-        if state.epoch < config.warmup:
-            loss = bce(positive, unlabeled)
+        loss = positive_loss(positive) - logsigmoid(signed).mean()
         extra = self.align * aligned
         part = positive_loss(positive.detach())
         with torch.no_grad():
             share = torch.sigmoid(teacher.readout(target[count:])).mean()
         return StepLosses(loss + extra, part, loss.detach() - part, extra.detach(), share)
 
-    def _labels_(
-        self, state: State, target: Tensor, count: int, first: bool
-    ) -> tuple[Tensor, Tensor]:
-        """The class of every row, 1 or 0, and whether it is sure enough to count.
+    def _labels_(self, state: State, target: Tensor, count: int, first: bool) -> Tensor:
+        """The class of every row, 1 or 0; the first `count` rows are labelled.
 
-        The first `count` rows are labelled. Moves prototypes and threshold, which are remembered.
+        The others are negatives, as long as they are not surely positive. Moves prototypes, by the
+        sure rows of either class, and threshold, which are remembered.
         """
         unit = normalize(target, dim=1)
         known = torch.zeros(len(target), dtype=torch.int64, device=target.device)
@@ -149,7 +146,7 @@ class NcPU:
         else:
             kept[:2] = normalize(kept[:2].lerp(normalize(means, dim=1), 1 - self.momentum), dim=1)
         state.memory[MEMORY] = kept
-        return known, sure
+        return known * sure
 
 
 def train(data: Any, **how: Any) -> Any:
