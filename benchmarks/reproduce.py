@@ -93,12 +93,10 @@ RGB: dict[str, dict[str, Any]] = {
     "PUET": IMAGES["PUET"],
     "variational": IMAGES["variational"] | HALF,
     "Taylor": IMAGES["Taylor"] | HALF,
-    **{
-        label: IMAGES[label] | HALF
-        for label in ("Taylor, with a teacher", "vPU", "uPU", "supervised")
-    },
-    **{label: change | HALF for label, change in MORE_IMAGES.items()},
     **STUDIES["views"].columns,
+    "vPU": IMAGES["vPU"] | HALF,
+    **{label: change | HALF for label, change in MORE_IMAGES.items()},
+    **{label: IMAGES[label] | HALF for label in ("Taylor, with a teacher", "uPU", "supervised")},
     "Dist-PU, 6 + 6 epochs": {**IMAGES["Dist-PU"], "epochs": 6} | HALF,
     "P3MIX-E, 30 epochs": {**IMAGES["P3MIX-E"], "epochs": 30} | HALF,
     "P3MIX-C, 30 epochs": {**IMAGES["P3MIX-C"], "epochs": 30} | HALF,

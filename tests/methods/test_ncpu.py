@@ -124,7 +124,8 @@ def test_twins_see_one_view_of_an_image_or_two(views: bool, differ: bool) -> Non
     data = twins(ImageData(rows[0], rows[1], make, (4, 5), torch.device("cpu")))
     nets = [data.new_net(torch.Generator().manual_seed(0)) for _ in range(2)]
     config = item_settings("ncpu")
-    now = State(*nets, torch.optim.SGD(nets[0].parameters(), lr=0.1), torch.zeros(1), [0.0])
+    optimizer = torch.optim.SGD(nets[0].parameters(), lr=0.1)
+    now = State(nets[0], nets[1], optimizer, torch.zeros(1), [0.0])
     batch = data.batches(1, torch.Generator().manual_seed(0))[0]
     NcPU(two_views=views).procedure.step_losses(now, data, batch, config)
     assert len(seen) == 2
