@@ -79,7 +79,7 @@ def test_what_is_more_than_a_loss_runs_its_schedule_and_a_loss_stops_by_samples_
     for loss in NETWORKS:
         fit_network(loss, samples, prior=0.3)
     whole = {loss for loss, settings in asked.items() if not settings["early_stopping"]}
-    assert whole == {"dist-pu", "ncpu", "lbe", "p3mix-e"}
+    assert whole == {"dist-pu", "ncpu", "lbe", "pul-cpbf", "p3mix-e"}
     epochs = {loss: settings["epochs"] for loss, settings in asked.items()}
     assert epochs == {**dict.fromkeys(NETWORKS, 20), "dist-pu": 10}
 

@@ -110,6 +110,7 @@ MORE_RGB: dict[str, dict[str, Any]] = {
     for label, change in {
         "NcPU": {"method": "ncpu"},
         "LBE": {"method": "lbe"},
+        "PUL-CPBF": {"method": "pul-cpbf", **_TRUE},
         "imbalanced nnPU": {"method": "imb-nnpu", **_TRUE},
     }.items()
 }

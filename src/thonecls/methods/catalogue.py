@@ -320,6 +320,24 @@ CATALOGUE: dict[str, tuple[Method, ...]] = {
             " first, as many P as U",
         ),
     ),
+    "pul-cpbf": (
+        _network(
+            {"loss": "nnpu:surrogate=logistic", "warmup": 5, **ALONE},
+            "cross-entropy of labels drawn by posteriors, which a fence of classifiers tells",
+            "Li 2024 (PUL-CPBF)",
+            "9 classifiers; adapted: fence and classifier are heads of one network, 5 epochs of "
+            "the fence alone first",
+            needs_prior=True,
+            learn="cpbf:train",
+        ),
+        _images(
+            "cross-entropy of labels drawn by posteriors, which a fence of classifiers tells",
+            "Li 2024 (PUL-CPBF)",
+            "9 classifiers; adapted: fence and classifier are heads of one network, 5 epochs of "
+            "the fence alone first",
+            needs_prior=True,
+        ),
+    ),
     "pusb": (
         _network(
             {"loss": "nnpu:surrogate=logistic", **ALONE},
@@ -494,6 +512,15 @@ CATALOGUE: dict[str, tuple[Method, ...]] = {
             "Gong 2021 (LBE)",
             "adapted: both probabilities by one small network with two heads, 1 epoch of "
             "cross-entropy first",
+        ),
+    ),
+    "pul-cpbf-spectra": (
+        _by_loss(
+            "cross-entropy of labels drawn by posteriors, which a fence of classifiers tells",
+            "Li 2024 (PUL-CPBF)",
+            "9 classifiers; adapted: fence and classifier are heads of a small network, 2 epochs "
+            "of the fence alone first",
+            needs_prior=True,
         ),
     ),
     "p3mix-e-spectra": (

@@ -42,6 +42,7 @@ NETWORKS = {
     "pan": Networks(watched=1.0),  # the player whose turn it is not
     "pan-reference": Networks(watched=1.0),
     "ncpu": Networks(watched=1.0),  # the average that gives labels
+    "pul-cpbf": Networks(watched=1.0),  # the network with which the warm-up ended
     "pubn": Networks(trained=2, watched=1.0),  # the first weighs what the second sees
     "dist-pu-full": Networks(watched=0.5),  # pseudo-labels, in the second half
     "p3mix-e": Networks(watched=1.0),  # early learning's average

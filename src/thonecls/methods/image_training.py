@@ -21,6 +21,7 @@ from thonecls.method.model import resolve_device
 from thonecls.method.procedure import Procedure, TrainingData, check_prior, objective
 from thonecls.method.progress import Control, Progress, moved
 from thonecls.methods import vpu
+from thonecls.methods.cpbf import CPBF, with_fence
 from thonecls.methods.dist_pu import DistPU
 from thonecls.methods.lbe import LBE, with_propensity
 from thonecls.methods.ncpu import NcPU, twins
@@ -95,6 +96,11 @@ TRAININGS = {
         {"loss": "bce", "warmup": 2},
         procedure=replace(LBE, optimizer=adam, rate=partial(halved, times=2)),
         data=with_propensity,
+    ),
+    "pul-cpbf": Training(
+        {"loss": "nnpu", "warmup": 5},
+        procedure=replace(CPBF, optimizer=adam, rate=partial(halved, times=2)),
+        data=with_fence,
     ),
 }
 

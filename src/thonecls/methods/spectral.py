@@ -548,7 +548,7 @@ def _row_blocks(scene: Scene) -> list[slice]:
 
 NETWORKS = (
     *("taylor", "vpu", "variational", "nnpu", "upu", "imb-nnpu", "dist-pu", "bce", "ncpu", "lbe"),
-    "p3mix-e",
+    *("pul-cpbf", "p3mix-e"),
 )
 SPECTRAL = {
     "sam": SpectralMethod(spectral_angle, standard=False),
