@@ -26,7 +26,9 @@ PLACES = 10  # blocks with labels: fewer cannot be all over a scene
 EACH_HALF = 0.1  # of the labels lies in every half of a scene that is labelled all over
 SPANNED = 0.45  # of the rows, and of the columns, lies between the first and the last label there
 AROUND = 2  # pixels about a label that are its neighbours
-CROWDED = 0.25  # of the pixels around labels that are labelled: more is a patch
+CROWDED = 0.25  # of the pixels around labels that are labelled: more are polygons
+SOLID = 0.2  # of the labels have labels on all four sides: these are polygons that are filled
+FEW_CROWDED = 5  # blocks with such labels: fewer are a patch or two
 COVERED = 0.5  # of the area of several scenes: if more has labels, they come from all over
 NO_ELSEWHERE = 25  # blocks: a scene of fewer is labelled all over by any label
 PATCH = 24  # pixels: labels that but for a few lie within so many rows and columns are a patch
@@ -309,7 +311,7 @@ def coverage_of(positive: IntArray, shape: tuple[int, int], scenes: Windows = ()
     each_half = np.minimum(before, 1 - before).min()
     if places >= PLACES and each_half >= EACH_HALF and spanned >= SPANNED:
         return "all"
-    if are_crowded(positive, shape):
+    if places < FEW_CROWDED and are_crowded(positive, shape):
         return "patch"
     ends = np.quantile(np.stack([rows, columns]), (FEW_APART, 1 - FEW_APART), axis=1)
     small = np.ptp(ends, axis=0).max() <= min(PATCH, max(shape) / 4)
@@ -330,6 +332,19 @@ def are_crowded(pixels: IntArray, shape: tuple[int, int]) -> bool:
     inside &= (near_columns >= 0) & (near_columns < shape[1])
     around = len(np.unique(near_rows[inside] * shape[1] + near_columns[inside]))
     return len(np.unique(pixels)) >= CROWDED * around
+
+
+def are_solid(pixels: IntArray, shape: tuple[int, int]) -> bool:
+    """Whether pixels, by flat index, fill polygons: scattered ones hardly ever do, however many.
+
+    >>> solid = np.arange(36) // 6 * 100 + np.arange(36) % 6
+    >>> are_solid(solid, (100, 100)), are_solid(solid[::2], (100, 100))
+    (True, False)
+    """
+    mask = np.zeros(shape, dtype=bool)
+    mask.flat[pixels] = True
+    around = scipy.ndimage.binary_erosion(mask, border_value=1)  # all four beside it are labelled
+    return bool(around.sum() >= SOLID * mask.sum())
 
 
 def _coverage_of_scenes(positive: IntArray, shape: tuple[int, int], scenes: Windows) -> Coverage:

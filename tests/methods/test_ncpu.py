@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn.functional import normalize
 
+from simulated import bright_and_dark
 from thonecls.datasets import synthetic
 from thonecls.errors import ConfigError
 from thonecls.images.data import ImageData, Rows
@@ -23,7 +24,9 @@ from thonecls.method.net import FreeOCNet
 from thonecls.methods import METHODS, ncpu
 from thonecls.methods.heads import TwoHeads, width_of
 from thonecls.methods.image_training import item_settings
+from thonecls.methods.images import train_images
 from thonecls.methods.ncpu import MEMORY, NcPU, pair_loss, partners, predictor, twins
+from thonecls.splits import Labels
 
 
 def turned(angles: list[float]) -> torch.Tensor:
@@ -90,7 +93,7 @@ def test_what_is_surely_positive_is_no_negative_until_its_features_move() -> Non
     assert settings._labels_(now, rows, 1, first=False).tolist() == [1, 1, 0, 0]
     # The threshold is half way from 0.5 to the mean surety of the unlabeled rows.
     p = torch.sigmoid(
-        (turned([0])[0] * 0).new_tensor(
+        torch.tensor(
             [(math.cos(math.radians(a)) - math.sin(math.radians(a))) / 0.1 for a in (5, 85, 44)]
         )
     )
@@ -170,3 +173,34 @@ def test_ncpu_refuses_what_it_has_no_use_for(change: dict[str, Any]) -> None:
     config = METHODS["ncpu"].configure(TrainConfig(), **change)
     with pytest.raises(ConfigError, match="leave 'ema' and 'beta' as they are"):
         ncpu.check("ncpu", config)
+
+
+@pytest.mark.parametrize("name", ["ncpu", "pul-cpbf", "lbe"])
+def test_second_heads_and_what_is_remembered_are_in_float32(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where convolutions are not; an average of small steps would stand still."""
+    second, labels_of = TwoHeads.second, NcPU._labels_
+    seen: set[torch.dtype] = set()
+
+    def watched(net: TwoHeads, features: torch.Tensor) -> torch.Tensor:
+        made = second(net, features)
+        seen.update((features.dtype, made.dtype))
+        return made
+
+    def remembered(self: NcPU, now: State, *given: Any) -> torch.Tensor:
+        kind = labels_of(self, now, *given)
+        seen.add(now.memory[MEMORY].dtype)
+        return kind
+
+    monkeypatch.setattr(TwoHeads, "second", watched)
+    monkeypatch.setattr(NcPU, "_labels_", remembered)
+    images = bright_and_dark()
+    labels = Labels(np.arange(30), np.arange(len(images.train)))
+    weights = []
+    for precision in ("float32", "bfloat16"):
+        config = item_settings(name, epochs=7, batches=2, precision=precision, prior=0.3)
+        net = train_images(name, images, labels, 0, config=config).net
+        weights.append(torch.cat([p.detach().flatten() for p in net.parameters()]))
+    assert seen == {torch.float32}
+    assert not torch.equal(*weights)

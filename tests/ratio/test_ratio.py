@@ -41,6 +41,7 @@ from thonecls.ratio.model import RatioModel, fit_ratio, rule_by
 from thonecls.ratio.ratio import (
     EACH,
     FAIR_PART,
+    FOLDS,
     MIDDLE,
     MOST_POSITIVES,
     NEAR,
@@ -69,8 +70,8 @@ from thonecls.ratio.ratio import (
     windows_of,
 )
 from thonecls.ratio.sampling import sample
-from thonecls.scene import FloatArray, Scene, as_scene, standardize, whitened_axes
-from thonecls.splits import Coverage, Folds, coverage_of
+from thonecls.scene import BoolArray, FloatArray, Scene, as_scene, standardize, whitened_axes
+from thonecls.splits import Coverage, Folds, are_crowded, blocks_of, coverage_of
 
 Mask = NDArray[np.bool_]
 
@@ -589,6 +590,11 @@ def test_where_labels_lie_decides_how_freely_it_fits() -> None:
     assert coverage_of((rows * 300 + columns).ravel(), shape) == "patch"
     two = np.concatenate([(rows * 300 + columns).ravel(), ((rows + 90) * 300 + 200).ravel()])
     assert coverage_of(two, shape) == "patch"  # in every half, but two places are not all over
+    fields = np.zeros(shape, dtype=bool)
+    for row in (20, 60, 100):
+        for column in (30, 90):
+            fields[row : row + 8, column : column + 8] = True
+    assert coverage_of(np.flatnonzero(fields), shape) == "part"  # polygons of many fields
     sparse = ((rows[::2, ::2] - 55) * 5 + 90) * 300 + (columns[::2, ::2] - 75) * 5 + 90
     assert coverage_of(sparse.ravel(), shape) == "part"
     near = ((rows[::2, ::2] - 55) * 2 + 90) * 300 + (columns[::2, ::2] - 75) * 2 + 90
@@ -657,6 +663,90 @@ def test_the_rule_follows_what_lies_beyond_labels(monkeypatch: pytest.MonkeyPatc
     windows_know["share"] = 0.7
     assert rule_by(ends, "part", 30, fitted) == ("part", RULES["part"])
     assert rule_by(hardly, "patch", 4, fitted) == ("patch", RULES["patch"])
+
+
+def fields_and_look_alikes(seed: int) -> tuple[FloatArray, BoolArray, list[tuple[int, int]]]:
+    """Spectra, where the class is, and the corners of its nine fields; as many are like them."""
+    spectra = np.random.default_rng(seed).normal(size=(6, 132, 132)).astype(np.float32)
+    of_class = np.zeros(spectra.shape[1:], dtype=bool)
+    corners = []
+    for number in range(18):
+        row, column = 10 + number // 4 * 25, 10 + number % 4 * 30
+        field = slice(row, row + 14), slice(column, column + 14)
+        spectra[:2, *field] += 3 if number % 2 else 2
+        if number % 2:
+            of_class[field] = True
+            corners.append((row, column))
+    return spectra, of_class, corners
+
+
+@pytest.mark.learning
+def test_polygons_in_many_fields_are_no_patch(seed: int) -> None:
+    """They tell the class from what is like it, as scattered labels do."""
+    spectra, of_class, corners = fields_and_look_alikes(seed)
+    polygons = np.zeros_like(of_class)
+    for row, column in corners[:7]:
+        polygons[row + 1 : row + 6, column + 1 : column + 6] = True
+    model = fit_ratio(as_scene(spectra), polygons, seed=seed)
+    assert model.training["coverage"] == "part"
+    assert evaluate(model.score(spectra), of_class, ~polygons).f1 > 85
+
+
+def test_filled_polygons_all_over_are_left_out_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within one a label is found by those beside it, and the cut would be too strict."""
+    spectra, of_class, _ = fields_and_look_alikes(0)
+    folds = []
+
+    def spy(*given: Any, **options: Any) -> Fitted:
+        folds.append(options["left_out"])
+        return fit(*given, **options)
+
+    monkeypatch.setattr(thonecls.ratio.model, "fit", spy)
+    filled = np.flatnonzero(of_class)
+    model = fit_ratio(as_scene(spectra), of_class)
+    assert model.training["coverage"] == "all"
+    blocks = blocks_of(filled, of_class.shape)
+    assert all(len(np.unique(folds[0][blocks == block])) == 1 for block in np.unique(blocks))
+    assert np.unique(folds[0]).tolist() == list(range(FOLDS))
+    some = np.sort(np.random.default_rng(0).choice(filled, filled.size // 2, replace=False))
+    scattered = np.zeros_like(of_class)
+    scattered.flat[some] = True
+    fit_ratio(as_scene(spectra), scattered)
+    assert folds[-1] is None
+
+
+def test_where_very_many_labels_lie_is_told_by_all_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The fit takes a part of them, which is not as crowded."""
+    spectra = np.random.default_rng(0).normal(size=(3, 120, 120)).astype(np.float32)
+    plot = np.zeros((120, 120), dtype=bool)
+    plot[20:80, 20:80] = True
+    spectra[0, plot] += 3
+    groups = []
+
+    def spy(*given: Any, **options: Any) -> Fitted:
+        groups.append(options["groups"])
+        return fit(*given, **options)
+
+    monkeypatch.setattr(thonecls.ratio.model, "fit", spy)
+    monkeypatch.setattr(thonecls.ratio.model, "POSITIVES", 500)
+    fit_ratio(as_scene(spectra), plot)
+    thinned = np.random.default_rng(0).choice(np.flatnonzero(plot), 500, replace=False)
+    assert not are_crowded(np.sort(thinned), plot.shape)
+    assert all(found is not None for found in groups)
+
+
+@pytest.mark.learning
+def test_one_label_maps_what_is_like_it(seed: int) -> None:
+    """Nothing is left out, so that nothing tells which penalties are too large for the class."""
+    data = synthetic(height=60, width=60, bands=12, fields=8, seed=3)
+    label = np.zeros(data.truth.shape, dtype=bool)
+    pixels = np.flatnonzero(data.truth == 1)
+    label.flat[pixels[len(pixels) // 2]] = True
+    found = fit_ratio(data.scene, label, seed=seed).score(data.scene)
+    assert (found[label] > 0.5).all()
+    assert evaluate(found, data.truth == 1).f1 > 50
 
 
 @pytest.mark.learning

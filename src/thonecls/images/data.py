@@ -18,6 +18,7 @@ from thonecls.errors import LabelError
 from thonecls.images.networks import StagedNet, scale
 from thonecls.images.views import view_of
 from thonecls.method.data import hold_out
+from thonecls.method.taylor import at_least_float32
 
 CHUNK = 500  # items scored at once
 SAMPLED = 100  # unlabeled items by which data are known
@@ -206,9 +207,14 @@ class ImageData:
         return positive, unlabeled
 
     def features(self, net: nn.Module, batch: ItemBatch) -> tuple[Tensor, Tensor]:
-        """What the network's last stage reads of the items of a batch: (n, width) of either."""
+        """What the network's last stage reads of the items of a batch: (n, width) of either.
+
+        In float32 also inside autocast.
+        """
         assert isinstance(net, StagedNet)
-        features = net.features(torch.cat(self.inputs(batch)), len(net.stages) - 1)
+        features = at_least_float32(
+            net.features(torch.cat(self.inputs(batch)), len(net.stages) - 1)
+        )
         positive, unlabeled = features.split([len(batch.positive), len(batch.unlabeled)])
         return positive, unlabeled
 

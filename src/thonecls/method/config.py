@@ -105,8 +105,8 @@ class TrainConfig:
     width: float = _setting(1.0, "Multiplier of the network's channel counts.")
     precision: Literal["float32", "bfloat16"] = _setting(
         "float32",
-        "Of a training step: bfloat16 is faster on processors that have it, and far slower on "
-        "others.",
+        "Of a training step on a CPU: bfloat16 is faster on processors that have it, and far "
+        "slower on others. On a GPU scenes take bfloat16 in any case.",
     )
     device: str = _setting("auto", "auto (CUDA, then MPS, then CPU), cpu, cuda or mps.")
 

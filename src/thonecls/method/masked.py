@@ -12,6 +12,8 @@ from torch.nn.functional import (
     group_norm,
 )
 
+from thonecls.method.taylor import at_least_float32
+
 
 class SceneNorm(nn.GroupNorm):
     """Group norm whose statistics span all windows of a scene and leave nodata out."""
@@ -31,7 +33,7 @@ class SceneNorm(nn.GroupNorm):
     def statistics(self, features: Tensor, valid: Tensor | None) -> tuple[Tensor, Tensor]:
         """Mean and variance of each group: (groups,) each."""
         if valid is None:
-            grouped = features.unflatten(1, (self.num_groups, -1))
+            grouped = at_least_float32(features).unflatten(1, (self.num_groups, -1))
             variance, mean = torch.var_mean(grouped, (0, 2, 3, 4), correction=0)
             return mean, variance
         mean, variance, _ = self.moments(features, valid)

@@ -86,11 +86,11 @@ def _step_losses(
     features = data.features(student, batch)
     positive, unlabeled = (student.readout(part) for part in features)
     if state.epoch < config.warmup:
-        loss = fence_loss(student.head(features[0]), student.head(features[1]), config.prior)
+        loss = fence_loss(student.second(features[0]), student.second(features[1]), config.prior)
         return with_parts(loss, positive, unlabeled, torch.zeros_like(loss))
     with torch.no_grad():
         fence = _fence_at_the_end(state)
-        likely = posterior(fence.head(data.features(fence, batch)[1]))
+        likely = posterior(fence.second(data.features(fence, batch)[1]))
         random = torch.rand(len(likely), generator=step_generator(state)).to(likely)
         drawn = (random < likely).to(unlabeled.dtype)
     loss = binary_cross_entropy_with_logits(unlabeled, drawn) + LABELLED * positive_loss(positive)

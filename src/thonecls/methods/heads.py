@@ -33,6 +33,12 @@ class TwoHeads(nn.Module):
         logits: Tensor = self.net(inputs)
         return logits
 
+    def second(self, features: Tensor) -> Tensor:
+        """What the second head makes of features (n, width), in float32 also inside autocast."""
+        with torch.autocast(features.device.type, enabled=False):
+            made: Tensor = self.head(features)
+        return made
+
     def readout(self, features: Tensor) -> Tensor:
         """Logits (n,) of features (n, width), by the network itself."""
         net: Any = self.net

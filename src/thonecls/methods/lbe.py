@@ -33,7 +33,7 @@ def _step_losses(
     if state.epoch < config.warmup:
         loss = bce(positive, unlabeled)
     else:
-        propensity = (student.head(part)[:, 0] for part in features)
+        propensity = (student.second(part)[:, 0] for part in features)
         loss = lbe(positive, unlabeled, *propensity)
     part, share = positive_loss(positive.detach()), torch.sigmoid(unlabeled.detach()).mean()
     return StepLosses(loss, part, loss.detach() - part, torch.zeros_like(part), share)

@@ -73,7 +73,8 @@ def prototype_probability(features: Tensor, prototypes: Tensor, temperature: flo
     >>> [round(value, 4) for value in p.tolist()]  # 1 / (1 + e²), its rest, a half
     [0.1192, 0.8808, 0.5]
     """
-    cosines = normalize(features, dim=1) @ normalize(prototypes, dim=1).T
+    with torch.autocast(features.device.type, enabled=False):
+        cosines = normalize(features, dim=1) @ normalize(prototypes, dim=1).T
     return torch.sigmoid((cosines[:, 1] - cosines[:, 0]) / temperature)
 
 
@@ -109,7 +110,7 @@ class NcPU:
         positive, unlabeled = (student.readout(part) for part in features)
         with torch.no_grad():
             kind = self._labels_(state, target, count, state.epoch < config.warmup)
-        aligned = pair_loss(student.head(torch.cat(features)), target[partners(kind)])
+        aligned = pair_loss(student.second(torch.cat(features)), target[partners(kind)])
         signed = torch.where(kind[count:] == 1, unlabeled, -unlabeled)
         loss = positive_loss(positive) - logsigmoid(signed).mean()
         extra = self.align * aligned

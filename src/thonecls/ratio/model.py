@@ -27,6 +27,7 @@ from thonecls.mosaic import windows_of as scenes_of
 from thonecls.ratio.cuts import BEYOND, Beyond, beyond_labels, cut_of
 from thonecls.ratio.ratio import (
     FAIR_PART,
+    FOLDS,
     REACH,
     RULES,
     WIDE,
@@ -61,9 +62,11 @@ from thonecls.splits import (
     Folds,
     Labels,
     are_crowded,
+    are_solid,
     blocks_of,
     check_positives,
     coverage_of,
+    fold_labels,
     judging_folds,
     place_folds,
     positive_mask,
@@ -240,31 +243,35 @@ def crossfit_ratio(
         raise ConfigError(f"'coverage' must be all, part or patch. Got {coverage!r} instead")
     began = time.perf_counter()
     source, rng = as_source(scene), np.random.default_rng(seed)
-    positive = _positives(labels, source.shape, rng)
-    refused = _refused(positive, negatives, rng)
+    every = _positives(labels, source.shape)
+    positive = _thinned(every, rng)
+    refused = _refused(every, negatives, rng)
     scenes = scenes_of(source)
-    found = coverage or _coverage(positive, source.shape, scenes, answers)
-    answered = answers is not None and bool(answers.flat[positive].any())
+    found = coverage or _coverage(every, source.shape, scenes, answers)
+    crowded = are_crowded(every, source.shape)
+    answered = answers is not None and bool(answers.flat[every].any())
     tested = coverage is None and not scenes and not answered
-    sparse = tested and found == "patch" and not are_crowded(positive, source.shape)
+    sparse = tested and found == "patch" and not crowded
     asked = RULES["part" if sparse else found]
     seen = _look(source, positive, refused, windows_of(looks_of(asked)), rng, bool(folds))
     labelled, shape = seen.labelled, source.shape
     places = place_folds(labelled, shape, PLACES, scenes)
-    crowded = are_crowded(labelled, shape)
     groups = blocks_of(labelled, shape) if crowded else None
 
     def fit_by(coverage: Coverage, rule: Rule) -> tuple[Fitted, Folds]:
         judging = folds_of(labelled, shape, folds, coverage, seed, scenes)
         weights = _weights(labelled, None if coverage == "all" else answers)
         given = {"folds": judging, "places": places, "weights": weights, "groups": groups}
-        return seen.fit(rule, rng, **given), judging
+        # Within a polygon that is filled a label is found by those beside it.
+        solid = coverage == "all" and are_solid(labelled, shape)
+        left_out = fold_labels(labelled, shape, FOLDS, rng) if solid else None
+        return seen.fit(rule, rng, left_out=left_out, **given), judging
 
     rule, beyond = RULES[found], None
     fitted, folds_ = fit_by(found, asked)
     blocks = len(np.unique(blocks_of(labelled, shape)))
     if tested and (sparse or found != "patch"):
-        beyond = _beyond(fitted, seen, shape)
+        beyond = _beyond(fitted, seen, shape, groups)
         found, better = rule_by(beyond, found, blocks, fitted)
         if better is not rule:
             rule = better  # its windows are the same
@@ -362,12 +369,12 @@ def _look(
     return _Seen(of_p, of_n, of_u, labelled, at, sampling, near, difference, pool.statistics)
 
 
-def _beyond(fitted: Fitted, seen: _Seen, shape: tuple[int, int]) -> Beyond:
-    """Whether the class goes on beyond the labels; of polygons each place counts once."""
-    labelled = seen.labelled
-    labels = np.stack(np.divmod(labelled, shape[1]), axis=1)
-    told = blocks_of(labelled, shape) if are_crowded(labelled, shape) else labelled
-    count = len(np.unique(told))
+def _beyond(
+    fitted: Fitted, seen: _Seen, shape: tuple[int, int], groups: NDArray[np.int64] | None
+) -> Beyond:
+    """Whether the class goes on beyond the labels; a group that tells the same counts once."""
+    labels = np.stack(np.divmod(seen.labelled, shape[1]), axis=1)
+    count = len(np.unique(seen.labelled if groups is None else groups))
     return beyond_labels(fitted.strict(), seen.at, labels, shape, count, seen.sampling)
 
 
@@ -392,19 +399,21 @@ def rule_by(
     return coverage, RULES[coverage]
 
 
-def _positives(
-    labels: Labels | ArrayLike, shape: tuple[int, int], rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """Flat indices of the labels, in order; of very many a part."""
+def _positives(labels: Labels | ArrayLike, shape: tuple[int, int]) -> NDArray[np.int64]:
+    """Flat indices of the labels, in order."""
     if isinstance(labels, Labels):
         positive = labels.positive
     else:
         positive = np.flatnonzero(positive_mask(labels, shape))
     check_positives(positive, shape)
-    positive = np.unique(positive)
-    if positive.size > POSITIVES:
-        positive = np.sort(rng.choice(positive, POSITIVES, replace=False))
-    return positive
+    return np.unique(positive)
+
+
+def _thinned(pixels: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """All of these pixels; of very many a part."""
+    if pixels.size > POSITIVES:
+        return np.sort(rng.choice(pixels, POSITIVES, replace=False))
+    return pixels
 
 
 def _refused(
@@ -414,9 +423,7 @@ def _refused(
     refused = np.empty(0, np.int64) if negatives is None else np.flatnonzero(negatives)
     if np.isin(refused, positive).any():
         raise LabelError("a pixel is marked as the class and as not the class: correct one")
-    if refused.size > POSITIVES:
-        refused = np.sort(rng.choice(refused, POSITIVES, replace=False))
-    return refused
+    return _thinned(refused, rng)
 
 
 def _coverage(

@@ -367,8 +367,11 @@ class Fitted(NamedTuple):
 
         The penalty outweighs what other pixels say unless they are a share of about λ of the scene.
         So where the map of a strength covers far less, what else is in it was never held against
-        it: the largest strength that covers `RARE` λ or more is the last to have a say.
+        it: the largest strength that covers `RARE` λ or more is the last to have a say. A label
+        alone is scored by what has learnt it, which tells nothing of the class: then all have.
         """
+        if self.held_out.shape[-1] < 2:
+            return [STRENGTHS.index(strength) for strength in strengths]
         scores = self.unlabeled[looks].mean(axis=0)
         mapped = np.average(scores > LIKE, axis=1, weights=self.sampling)
         able = [i for i, strength in enumerate(STRENGTHS) if mapped[i] >= RARE * strength]
@@ -428,17 +431,19 @@ def fit(
     weights: FloatArray | None = None,
     sampling: FloatArray | None = None,
     groups: NDArray[np.int64] | None = None,
+    left_out: NDArray[np.int64] | None = None,
 ) -> Fitted:
     """The ratio of positives to unlabeled pixels; both: means (n, k) over every window of a rule.
 
     folds: of the positives, for `judged`, with what lies `around` them if it is told; places: for
     `by_place`; negative: means of pixels that are known not to be the class; weights: (n_p,) of the
     positives, 1 each unless told; sampling: (n_u,) of the unlabeled pixels, and groups: (n_p,) of
-    the positives, as in `Fitted`.
+    the positives, as in `Fitted`. left_out: (n_p,) the fold, of `FOLDS`, in which each positive is
+    left out; at random unless told.
     """
     count, others = (len(next(iter(means.values()))) for means in (positive, unlabeled))
-    parts = min(FOLDS, count)
-    fold = rng.permutation(count) % parts
+    fold = rng.permutation(count) % min(FOLDS, count) if left_out is None else left_out
+    parts = int(fold.max()) + 1
     kept = np.sort(rng.permutation(count)[:MOST_POSITIVES])
     centres = np.sort(rng.permutation(others)[: min(rule.centres, -(-others // EACH))])
     nothing = Folds(np.zeros(count, np.int64), np.zeros((1, count), dtype=bool))
