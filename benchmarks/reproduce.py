@@ -109,7 +109,7 @@ LABELS = replace(
     },
 )
 
-TUNING = ("tuning-scattered", "tuning-half", "tuning-plot")
+TUNING = ("tuning-scattered", "tuning-half", "tuning-plot", "tuning-polygons")
 SMALL = ("indian-pines", "houston-crop", "enmap-potsdam")
 FIRST_NETWORKS = ("t-honecls", "nnpu", "vpu", "bce", "gce", "oc", "variational", "taylor", "sce")
 LARGE = ("zion", "sentinel2")  # on which some methods take minutes to map

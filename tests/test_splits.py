@@ -30,6 +30,7 @@ from thonecls.splits import (
     paper_split,
     place_folds,
     plot_split,
+    polygons_split,
     positive_mask,
     resampled_split,
     scene_of,
@@ -284,6 +285,47 @@ def check_kept_to(
     assert valid.flat[split.labels.unlabeled].all()
     assert valid[split.test].all()
     assert not split.test.flat[split.labels.positive].any()
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    side=st.sampled_from([3, 5, 8]),
+    positives=st.integers(1, 150),
+    target=st.sampled_from([2, 10, 11, 14]),
+)
+def test_polygons_are_whole_squares_of_the_class_and_tests_lie_apart(
+    seed: int, side: int, positives: int, target: int
+) -> None:
+    truth = known_truth()
+    valid = cut_valid(truth, seed)
+    split = polygons_split(truth, target, positives=positives, seed=seed, valid=valid, side=side)
+    check_kept_to(split, truth, target, valid, positives)
+    mask = np.zeros(truth.shape, dtype=bool)
+    mask.flat[split.labels.positive] = True
+    of_class = (truth == target) & valid
+    half = side // 2
+    rows, columns = np.nonzero(mask)
+    whole = np.zeros_like(mask)  # squares of which all of the class is labelled
+    for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
+        square = (
+            slice(max(0, row - half), row + half + 1),
+            slice(max(0, column - half), column + half + 1),
+        )
+        if (mask[square] == of_class[square]).all():
+            whole[square] |= mask[square]
+    # But for those of the last square, a part of which may be left out.
+    assert (mask & ~whole).sum() < (2 * half + 1) ** 2
+    known = np.argwhere((truth != 0) & valid)
+    labels = np.stack([rows, columns], axis=1)
+    away = np.abs(known[:, None] - labels[None]).max(axis=2).min(axis=1)  # the plain way
+    np.testing.assert_array_equal(np.argwhere(split.test), known[away >= side])
+
+
+def test_polygons_that_leave_nothing_to_test_are_refused() -> None:
+    truth = np.full((20, 20), 2)
+    truth[:6, :6] = 1
+    with pytest.raises(LabelError, match="lies 5 pixels away from squares that hold 30 others"):
+        polygons_split(truth, 1, positives=30)
 
 
 def test_a_plot_beside_which_too_little_is_left_is_drawn_anew() -> None:

@@ -20,6 +20,7 @@ BLOCK = 16  # pixels a side: labels this near each other tell much the same
 CLUSTERED = 4  # labels to a block, on average: from here on neighbours are alike
 TOUCHING = 0.8  # share of the labels that have another one beside them: these are patches
 PAPER_SEED = 2333  # the data seed of every run behind the paper's tables
+POLYGON = 5  # pixels a side
 PLOT_TESTED = 50  # pixels of the class that must be left to test on, beside a plot of labels
 PLOT_DRAWS = 50  # centres to try for such a plot
 PLACES = 10  # blocks with labels: fewer cannot be all over a scene
@@ -620,6 +621,52 @@ def plot_split(
     )
 
 
+def polygons_split(
+    truth: NDArray[Any],
+    target: int,
+    *,
+    positives: int = 100,
+    unlabeled: int = 4000,
+    seed: int = 0,
+    valid: BoolArray | None = None,
+    side: int = POLYGON,
+) -> Split:
+    """Labels as polygons give them: all pixels of the class in squares about some of them.
+
+    Squares of side × side pixels are drawn until there are as many positives as asked for; of the
+    last one a part may be left out. A test pixel lies `side` or more rows or columns from every
+    positive. Unlabeled pixels come from the whole scene.
+    """
+    truth = _on_valid(truth, valid)
+    of_class = _pixels_of(truth, target, positives)
+    rng = np.random.default_rng(seed)
+    labelled = np.zeros(truth.shape, dtype=bool)
+    count, half = 0, side // 2
+    for row, column in zip(*np.divmod(rng.permutation(of_class), truth.shape[1]), strict=True):
+        if labelled[row, column]:
+            continue
+        square = (
+            slice(max(0, row - half), row + half + 1),
+            slice(max(0, column - half), column + half + 1),
+        )
+        new = (truth[square] == target) & ~labelled[square]
+        new.flat[np.flatnonzero(new)[positives - count :]] = False
+        labelled[square] |= new
+        count += int(new.sum())
+        if count == positives:
+            break
+    positive = np.flatnonzero(labelled)
+    far = _far_from(positive, truth.shape, side)
+    if not far.flat[of_class].any():
+        raise LabelError(
+            f"no pixel of class {target} lies {side} pixels away from squares that hold "
+            f"{positives} others: ask for fewer positives, or for another protocol"
+        )
+    split = _split(truth, positive, unlabeled, valid, rng)
+    split.test[~far] = False
+    return split
+
+
 # How labels and tests are drawn from a ground truth, by name.
 PROTOCOLS: dict[str, Callable[..., Split]] = {
     "paper": paper_split,
@@ -627,6 +674,7 @@ PROTOCOLS: dict[str, Callable[..., Split]] = {
     "spatial": spatial_split,
     "half": half_split,
     "plot": plot_split,
+    "polygons": polygons_split,
     "noisy": noisy_split,
 }
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from thonecls.benchmark.studies import find_study as find_study
 
 # How labels are drawn.
-Protocol = Literal["paper", "resampled", "spatial", "half", "plot", "noisy"]
+Protocol = Literal["paper", "resampled", "spatial", "half", "plot", "polygons", "noisy"]
 
 _HOMES = {
     "STUDIES": "thonecls.benchmark.studies",

@@ -37,6 +37,7 @@ MECHANISMS = {  # in the order that pages show them in
     "half": "half",
     "plot": "plot",
     "spatial": "spatial",
+    "polygons": "polygons of 5×5",
     "noisy": "scattered, 5 % wrong",
     "paper": "the paper's labels",
 }

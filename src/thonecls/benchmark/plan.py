@@ -25,6 +25,7 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "half": {"protocol": "half"},
     "plot": {"protocol": "plot"},
     "spatial": {"protocol": "spatial"},
+    "polygons": {"protocol": "polygons"},
     "noisy": {"protocol": "noisy"},
     "20 labels": {"protocol": "resampled", "positives": 20},
     "400 labels": {"protocol": "resampled", "positives": 400},

@@ -293,6 +293,7 @@ STUDIES: dict[str, Study] = {
     "tuning-scattered": _tuning("Labels from all over the class", "resampled"),
     "tuning-half": _tuning("Labels from one side of the class, tests on the other", "half"),
     "tuning-plot": _tuning("Labels from one compact patch, tests a block away", "plot"),
+    "tuning-polygons": _tuning("Labels from squares of 5×5 pixels all over the class", "polygons"),
     "leaderboard": _board(),
 }
 

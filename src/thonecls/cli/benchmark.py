@@ -34,7 +34,8 @@ def benchmark(
             help="paper: fixed labels, seeds differ by initialisation. resampled: each seed draws "
             "its labels. spatial: the same, and tests lie a block away from every label. half: "
             "labels from one side of the class, tests on the other. plot: labels from one compact "
-            "patch, tests a block away. noisy: as resampled, but one label in twenty is wrong."
+            "patch, tests a block away. polygons: labels from squares of 5×5 pixels. noisy: as "
+            "resampled, but one label in twenty is wrong."
         ),
     ] = "paper",
     positives: Annotated[
