@@ -180,6 +180,7 @@ PARTS: dict[str, Part] = {
     "beta": _on("beta", IP[0], **BRIEF),
     "labels": Part(replace(LABELS, places=IP[1:]), SEEDS, BRIEF, name="labels"),
     "images": Part(_rgb(RGB), SEEDS, name="table-rgb"),
+    "views": Part(STUDIES["views"], SEEDS),
     "fashion": Part(STUDIES["fashion"], SEEDS),
     "pavia": Part(
         replace(STUDIES["table-ip-pu"], places=(("pavia-university", 2), ("pavia-university", 8))),
