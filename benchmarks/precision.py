@@ -28,7 +28,12 @@ from thonecls.methods.image_training import item_settings
 PRECISIONS = ("float32", "bfloat16")
 
 
-def scene_step() -> Callable[[], None]:
+def half(precision: str) -> torch.autocast:
+    """Around the losses of a step, as in the training loop."""
+    return torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16")
+
+
+def scene_step(precision: str) -> Callable[[], None]:
     """Student and teacher on a scene, loss and gradient."""
     torch.manual_seed(0)
     student, teacher = FreeOCNet(200), FreeOCNet(200)
@@ -37,13 +42,14 @@ def scene_step() -> Callable[[], None]:
 
     def step() -> None:
         student.zero_grad()
-        losses = objective(student, teacher, lambda n: logits_at(n, cube, None, pixels), PAPER)
+        with half(precision):
+            losses = objective(student, teacher, lambda n: logits_at(n, cube, None, pixels), PAPER)
         losses.loss.backward()
 
     return step
 
 
-def image_step() -> Callable[[], None]:
+def image_step(precision: str) -> Callable[[], None]:
     """One network on images, loss and gradient."""
     spec, config = image_spec("cifar10"), item_settings("taylor")
     items = np.random.default_rng(0).integers(0, 256, (2000, *spec.shape), dtype=np.uint8)
@@ -55,26 +61,18 @@ def image_step() -> Callable[[], None]:
 
     def step() -> None:
         net.zero_grad()
-        objective(net, net, lambda n: data.logits(n, batch), config).loss.backward()
+        with half(precision):
+            losses = objective(net, net, lambda n: data.logits(n, batch), config)
+        losses.loss.backward()
 
     return step
-
-
-def within(precision: str, step: Callable[[], None]) -> Callable[[], None]:
-    """The step as the training loop makes it with this precision."""
-
-    def made() -> None:
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
-            step()
-
-    return made
 
 
 def main(*, rounds: int = 7) -> None:
     """Measure and publish."""
     table = []
-    for name, step in (("Indian Pines", scene_step()), ("CIFAR-10", image_step())):
-        seconds = interleaved({p: within(p, step) for p in PRECISIONS}, rounds)
+    for name, step in (("Indian Pines", scene_step), ("CIFAR-10", image_step)):
+        seconds = interleaved({p: step(p) for p in PRECISIONS}, rounds)
         table.append(
             {
                 "step": name,
