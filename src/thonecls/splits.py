@@ -163,6 +163,19 @@ def hold_out(
     return kept, test
 
 
+def are_touching(pixels: IntArray, shape: tuple[int, int]) -> bool:
+    """Whether most pixels, by flat index, have another one beside them: they lie in clumps.
+
+    >>> are_touching(np.arange(9), (100, 100)), are_touching(np.arange(0, 90, 10), (100, 100))
+    (True, False)
+    """
+    columns = pixels % shape[1]
+    beside = np.isin(pixels - shape[1], pixels) | np.isin(pixels + shape[1], pixels)
+    beside |= (columns > 0) & np.isin(pixels - 1, pixels)
+    beside |= (columns < shape[1] - 1) & np.isin(pixels + 1, pixels)
+    return bool(beside.mean() >= TOUCHING)
+
+
 def fold_labels(
     pixels: IntArray, shape: tuple[int, int], folds: int, rng: np.random.Generator
 ) -> IntArray:
@@ -172,11 +185,7 @@ def fold_labels(
     tell the same: then whole blocks go to one fold, or, where all lie in a few blocks, stripes
     along the patch.
     """
-    columns = pixels % shape[1]
-    beside = np.isin(pixels - shape[1], pixels) | np.isin(pixels + shape[1], pixels)
-    beside |= (columns > 0) & np.isin(pixels - 1, pixels)
-    beside |= (columns < shape[1] - 1) & np.isin(pixels + 1, pixels)
-    if beside.mean() < TOUCHING:
+    if not are_touching(pixels, shape):
         return np.asarray(rng.permutation(pixels.size) % folds)
     blocks, block_of = np.unique(blocks_of(pixels, shape), return_inverse=True)
     if len(blocks) < 2 * folds:

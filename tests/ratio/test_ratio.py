@@ -55,6 +55,7 @@ from thonecls.ratio.ratio import (
     Fitted,
     Look,
     Ratio,
+    Rule,
     _basis,
     fit,
     gaussian_kernel,
@@ -713,6 +714,26 @@ def test_filled_polygons_all_over_are_left_out_whole(monkeypatch: pytest.MonkeyP
     scattered.flat[some] = True
     fit_ratio(as_scene(spectra), scattered)
     assert folds[-1] is None
+
+
+def test_labels_in_clumps_tell_by_places_what_windows_are_worth(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spectra, of_class, _ = fields_and_look_alikes(0)
+    scattered = np.zeros_like(of_class)
+    scattered.flat[np.flatnonzero(of_class)[::9]] = True
+    least, by = [], Fitted.by
+
+    def spy(self: Fitted, rule: Rule, least_near: float = 0.0) -> Ratio:
+        least.append(least_near)
+        return by(self, rule, least_near)
+
+    monkeypatch.setattr(Fitted, "by", spy)
+    monkeypatch.setattr(Fitted, "near_share", lambda self: 0.3)
+    for labels in (of_class, scattered):
+        model = fit_ratio(as_scene(spectra), labels, coverage="all")
+        assert model.training["config"]["single_pixels"] >= least[-1]
+    assert least == [0.3, 0.0]
 
 
 def test_where_very_many_labels_lie_is_told_by_all_of_them(

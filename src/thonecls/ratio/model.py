@@ -63,6 +63,7 @@ from thonecls.splits import (
     Labels,
     are_crowded,
     are_solid,
+    are_touching,
     blocks_of,
     check_positives,
     coverage_of,
@@ -279,7 +280,10 @@ def crossfit_ratio(
         if found == "patch":
             beyond = None  # it has decided nothing
     goes_on = beyond is not None and beyond.fair is False
-    ratio = fitted.by(rule, LEAST_NEAR if goes_on or blocks <= FEW_PLACES else 0.0)
+    least = LEAST_NEAR if goes_on or blocks <= FEW_PLACES else 0.0
+    if rule.near == "labels":  # in clumps they tell little of each other, and places do
+        least = fitted.near_share() if are_touching(every, shape) else 0.0
+    ratio = fitted.by(rule, least)
     cut = cut_of(ratio, rule)
     training = {
         **_settings(ratio, rule, cut, _why(rule, beyond, told=coverage is not None)),

@@ -298,8 +298,8 @@ class Fitted(NamedTuple):
     def by(self, rule: Rule, least_near: float = 0.0) -> Ratio:
         """The mean of a rule's solutions, and of those that look at single pixels.
 
-        The latter, where a rule has them, have the say that labels left out give them; where these
-        are left out by places, it is `least_near` at least.
+        The latter, where a rule has them, have the say that labels left out give them, but
+        `least_near` at least.
         """
         share, near = self._says(rule.looks, rule.strengths), 0.0
         if rule.near:
@@ -307,7 +307,7 @@ class Fitted(NamedTuple):
             if rule.near == "places":
                 near = max(least_near, self.near_share())
             else:
-                near = self._near_say(share, single)
+                near = max(least_near, self._near_say(share, single))
             share = (1 - near) * share + near * single
         machines = tuple(
             Machine(look, centres, gamma, (part @ weights).astype(np.float32))
