@@ -14,11 +14,12 @@ Kind = str  # of a parameter or an output; algorithms.py knows what QGIS calls i
 METHODS = (
     "density-ratio", "auto", "t-honecls", "taylor", "variational", "vpu", "nnpu", "upu", "imb-nnpu",
     "abs-negative", "oc", "dist-pu", "bce", "mse", "gce", "sce", "tce", "pan", "pan-reference",
-    "pan-as-run", "ncpu", "lbe", "pusb", "pubn", "dist-pu-full", "p3mix-e", "p3mix-c",
+    "pan-as-run", "ncpu", "lbe", "pul-cpbf", "pusb", "pubn", "dist-pu-full", "p3mix-e", "p3mix-c",
     "t-honecls-selected", "sam", "matched-filter", "cem", "ace", "ocsvm", "isolation-forest",
     "biased-svm", "pu-bagging", "elkan-noto", "maxent", "taylor-spectra", "vpu-spectra",
     "variational-spectra", "nnpu-spectra", "upu-spectra", "imb-nnpu-spectra", "dist-pu-spectra",
-    "bce-spectra", "ncpu-spectra", "lbe-spectra", "p3mix-e-spectra", "puet-spectra",
+    "bce-spectra", "ncpu-spectra", "lbe-spectra", "pul-cpbf-spectra", "p3mix-e-spectra",
+    "puet-spectra",
 )  # fmt: skip
 
 
