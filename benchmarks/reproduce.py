@@ -92,8 +92,7 @@ RGB: dict[str, dict[str, Any]] = {
     "nnPU": IMAGES["nnPU"] | HALF,
     "PUET": IMAGES["PUET"],
     "variational": IMAGES["variational"] | HALF,
-    "Taylor": IMAGES["Taylor"] | HALF,
-    **STUDIES["views"].columns,
+    **STUDIES["views"].columns,  # the Taylor loss, and with two views
     "vPU": IMAGES["vPU"] | HALF,
     **{label: change | HALF for label, change in MORE_IMAGES.items()},
     **{label: IMAGES[label] | HALF for label in ("Taylor, with a teacher", "uPU", "supervised")},

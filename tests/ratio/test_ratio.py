@@ -714,6 +714,9 @@ def test_filled_polygons_all_over_are_left_out_whole(monkeypatch: pytest.MonkeyP
     scattered.flat[some] = True
     fit_ratio(as_scene(spectra), scattered)
     assert folds[-1] is None
+    monkeypatch.setattr(thonecls.ratio.model, "POSITIVES", 500)  # of more a part, less filled
+    fit_ratio(as_scene(spectra), of_class)
+    assert np.unique(folds[-1]).tolist() == list(range(FOLDS))
 
 
 def test_labels_in_clumps_tell_by_places_what_windows_are_worth(

@@ -263,9 +263,10 @@ def crossfit_ratio(
         judging = folds_of(labelled, shape, folds, coverage, seed, scenes)
         weights = _weights(labelled, None if coverage == "all" else answers)
         given = {"folds": judging, "places": places, "weights": weights, "groups": groups}
-        # Within a polygon that is filled a label is found by those beside it.
-        solid = coverage == "all" and are_solid(labelled, shape)
-        left_out = fold_labels(labelled, shape, FOLDS, rng) if solid else None
+        left_out = None
+        if coverage == "all" and are_solid(every, shape):
+            # Within a polygon that is filled a label is found by those beside it.
+            left_out = fold_labels(every, shape, FOLDS, rng)[np.searchsorted(every, labelled)]
         return seen.fit(rule, rng, left_out=left_out, **given), judging
 
     rule, beyond = RULES[found], None
